@@ -1,0 +1,1 @@
+"""The engines: sequencer, DVE, ACT and the plain loops that check them."""
