@@ -131,9 +131,9 @@ class Policy:
         "dve-tensor-scalar.md 6.7",
     )
     max_elements: int = _number(
-        1 << 20,
-        "elements one word may visit in a partition: twice the bytes of the largest partition;"
-        " zero steps allow up to 2^48, which no machine finishes",
+        1 << 19,
+        "elements one word may visit in a partition: the bytes of the largest one; zero steps"
+        " allow up to 2^48, which no machine finishes",
         "design.md 5 (no hang)",
     )
 

@@ -18,7 +18,7 @@ from neuron_emu.isa.opcodes import OPCODE_BY_NAME, opcode_name
 from neuron_emu.isa.records import INSTRUCTION_WORD_LENGTH, WORD_BYTES, Header
 from neuron_emu.isa.text import Inexpressible, Operands, events_text
 
-__all__ = ["assemble", "assemble_line", "disassemble", "disassemble_word", "words_of"]
+__all__ = ["assemble", "assemble_line", "disassemble", "disassemble_word", "listing", "words_of"]
 
 _LABELLED_SEMAPHORE = re.compile(r"(\$?S\[\d+\])\s*\([^)]*\)")
 
@@ -34,20 +34,25 @@ def words_of(data: bytes) -> Iterator[bytes]:
 def disassemble(data: bytes, generation: Generation = MARIANA, *, show_bytes: bool = False) -> str:
     """Return the listing of a stream, one line a word, which `assemble` turns back into `data`.
 
-    With `show_bytes` each line ends in a comment with the word's offset and bytes.
-
     >>> print(disassemble(bytes.fromhex("a4100000") + bytes(60)), end="")
     NOP
     """
-    lines = []
-    for index, word in enumerate(words_of(data)):
+    return "".join(
+        f"{line}\n" for line in listing(words_of(data), generation, show_bytes=show_bytes)
+    )
+
+
+def listing(
+    words: Iterable[bytes], generation: Generation = MARIANA, *, show_bytes: bool = False
+) -> Iterator[str]:
+    """Yield the line of each word; with `show_bytes` it ends in a comment of offset and bytes."""
+    for index, word in enumerate(words):
         line = disassemble_word(word, generation)
         if show_bytes:
             spaced = " ".join(word[i : i + 4].hex() for i in range(0, WORD_BYTES, 4))
-            joint = "" if "  # " in line else "  #"
-            line = f"{line}{joint} {index * WORD_BYTES:#06x}: {spaced}"
-        lines.append(line + "\n")
-    return "".join(lines)
+            mark = "" if "  # " in line else "  #"
+            line = f"{line}{mark} {index * WORD_BYTES:#06x}: {spaced}"
+        yield line
 
 
 @lru_cache(maxsize=65536)

@@ -20,7 +20,15 @@ from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import Engine
 from neuron_emu.isa.records import WORD_BYTES
 
-__all__ = ["Program", "Stream", "engine_named", "read_scenario", "read_streams", "split_argument"]
+__all__ = [
+    "Program",
+    "Stream",
+    "engine_named",
+    "read_scenario",
+    "read_streams",
+    "read_text",
+    "split_argument",
+]
 
 
 def engine_named(name: str) -> Engine:
@@ -116,8 +124,7 @@ def read_streams(argument: str, default: Engine) -> list[Stream]:
     if path.endswith(".neff") or Path(path).is_dir():
         raise InputError("NEFF files and folders are not read yet", place=path)
     if path.endswith(".asm"):
-        text = _decode_text(_read(Path(path)), path)
-        return [Stream(engine=engine, data=assemble(text, place=path), name=path)]
+        return [Stream(engine=engine, data=assemble(read_text(path), place=path), name=path)]
     if path.endswith(".bin"):
         return [Stream(engine=engine, data=_map(Path(path)), name=path)]
     return [_stream_of(_read(Path(path)), engine, path)]
@@ -128,6 +135,13 @@ def _stream_of(data: bytes, engine: Engine, name: str) -> Stream:
     if data and b"\0" not in data:
         return Stream(engine=engine, data=assemble(_decode_text(data, name), place=name), name=name)
     return Stream(engine=engine, data=data, name=name)
+
+
+def read_text(path: str) -> str:
+    """Read a UTF-8 text file, `-` for standard input."""
+    if path == "-":
+        return _decode_text(sys.stdin.buffer.read(), "<stdin>")
+    return _decode_text(_read(Path(path)), path)
 
 
 def _decode_text(data: bytes, name: str) -> str:

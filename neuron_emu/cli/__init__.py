@@ -1,0 +1,42 @@
+"""The command line. Each subcommand is a module here with a click command named `command`.
+
+Commands are imported when they are used, so that `neuron-emu --version` starts fast. Exit 0 is
+clean, 1 a finding of severity error or a fault, 2 a job that could not be done (design.md 4).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from neuron_emu import __version__
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "run": "run instruction streams over modelled memory",
+    "dis": "print a stream as text",
+    "asm": "turn text into a stream",
+    "tables": "show, evaluate and build activation tables",
+    "validate": "say whether each word is legal, and why not",
+    "explain": "explain a rule, an opcode or a function",
+}
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command line and exit with its status; no input ends in a traceback."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words == ["--version"]:
+        print(f"neuron-emu {__version__}")
+        sys.exit(0)
+    from neuron_emu.cli.group import run_command
+
+    try:
+        status = run_command(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of a pipe has gone: not an error, and nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

@@ -1,0 +1,89 @@
+"""Options that several commands share, and output files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+
+from neuron_emu.errors import InputError
+from neuron_emu.generation import GENERATIONS, generation_named
+from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.program import engine_named
+
+__all__ = ["ENGINE_OPTION", "GENERATION_OPTION", "PROGRAMS", "atomic_output"]
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def _generation(ctx: click.Context, option: click.Parameter, value: str | None) -> Any:
+    return None if value is None else generation_named(value)
+
+
+def _engine(ctx: click.Context, option: click.Parameter, value: str) -> Engine:
+    return engine_named(value)
+
+
+GENERATION_OPTION = click.option(
+    "--gen",
+    "generation",
+    metavar="NAME",
+    callback=_generation,
+    help=f"Hardware generation: {', '.join(GENERATIONS)} (default mariana).",
+)
+ENGINE_OPTION = click.option(
+    "--engine",
+    metavar="NAME",
+    default="dve",
+    callback=_engine,
+    help="Engine of streams that name none: pe act pool dve sp (default dve).",
+)
+PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
+
+
+@contextmanager
+def atomic_output(path: str) -> Iterator[IO[bytes]]:
+    """Write a file beside its final place and move it there at the end; `-` is standard output.
+
+    Nothing is left behind when the body raises. InputError when the place cannot be written.
+    """
+    if path == "-":
+        yield sys.stdout.buffer
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        # A device or a pipe cannot be replaced by a file.
+        with _open(target) as stream:
+            yield stream
+        return
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", place=path) from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _open(target: Path) -> IO[bytes]:
+    try:
+        return target.open("wb")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", place=str(target)) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,171 @@
+"""`neuron-emu run`: execute streams over modelled memory and dump numbers."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+from attrs import frozen
+
+from neuron_emu.cli.common import ENGINE_OPTION, GENERATION_OPTION, PROGRAMS, atomic_output
+from neuron_emu.errors import InputError
+from neuron_emu.events import Event
+from neuron_emu.generation import MARIANA, Generation, generation_named
+from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.program import Program, split_argument
+from neuron_emu.machine import MAX_STEPS, Machine, RunResult
+from neuron_emu.policy import Policy
+from neuron_emu.scenario import Scenario
+from neuron_emu.tensor_spec import TensorSpec, read_npy
+from neuron_emu.tensor_spec import text as tensor_text
+from neuron_emu.trace import json_line, text_line
+
+__all__ = ["command"]
+
+
+@frozen(kw_only=True)
+class _Job:
+    """Everything that is read before the first word runs."""
+
+    machine: Machine
+    program: Program
+    scenarios: tuple[Scenario, ...]
+    dumps: tuple[tuple[TensorSpec, str], ...]
+
+
+@click.command("run")
+@GENERATION_OPTION
+@ENGINE_OPTION
+@click.option("--load", "loads", multiple=True, metavar="SPEC=FILE.npy", help="Fill memory.")
+@click.option("--dump", "dumps", multiple=True, metavar="SPEC=FILE.npy|-", help="Write memory.")
+@click.option("--preload", metavar="SET", help="Function set resident at the start.")
+@click.option("--tables", metavar="DIR", help="Directory of profile JSON files to use.")
+@click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
+@click.option("--trace", metavar="FILE.jsonl|FILE|-", help="Write each station of each word.")
+@click.option("--sanitize", is_flag=True, help="Report every read of bytes never written.")
+@click.option("--max-steps", type=click.IntRange(min=1), default=MAX_STEPS, show_default=True)
+@PROGRAMS
+def command(
+    generation: Generation | None,
+    engine: Engine,
+    loads: tuple[str, ...],
+    dumps: tuple[str, ...],
+    preload: str | None,
+    tables: str | None,
+    policies: tuple[str, ...],
+    trace: str | None,
+    sanitize: bool,
+    max_steps: int,
+    programs: tuple[str, ...],
+) -> int:
+    """Run PROGRAMs: raw words (.bin), text (.asm) or a scenario (.toml), one stream an engine.
+
+    SPEC is SPACE:PARTITION+OFFSET:DTYPE[CHANNELS,N...]. Dumps to - are text, a line a partition.
+    The exit status is 1 after a fault or a broken expectation, and dumps are written all the same.
+
+    \b
+    Example:
+      neuron-emu run --load sbuf:0+0x1000:fp32[128,8]=x.npy --dump sbuf:0+0x2000:fp32[128,8]=- e.bin
+    """
+    scenarios = _scenarios(programs, engine)
+    machine = Machine(
+        _generation(generation, scenarios),
+        Policy.parse([*(word for s in scenarios for word in s.policy), *policies]),
+        tables=tables,
+        sanitize=sanitize,
+    )
+    job = _Job(
+        machine=machine,
+        program=Program.load(*programs, engine=engine),
+        scenarios=scenarios,
+        dumps=tuple(_checked(word, machine) for word in dumps),
+    )
+    for scenario in scenarios:
+        scenario.prepare(machine)
+    for word in loads:
+        spec, path = _checked(word, machine)
+        machine.write(spec, read_npy(path))
+    if preload is not None:
+        machine.preload(preload)
+    return _run(job, trace, max_steps)
+
+
+def _run(job: _Job, trace: str | None, max_steps: int) -> int:
+    with ExitStack() as files:
+        # Every output opens before the first word runs, and appears when all are complete.
+        outputs = [(spec, path, _opened(files, path)) for spec, path in job.dumps]
+        if trace is not None:
+            job.machine.listeners.append(_tracer(files.enter_context(atomic_output(trace)), trace))
+        result = job.machine.run(job.program, max_steps=max_steps)
+        for spec, _, stream in outputs:
+            values = job.machine.read(spec)
+            if stream is None:
+                click.echo(tensor_text(values), nl=False)
+            else:
+                np.save(stream, values, allow_pickle=False)
+    return _report(job, result)
+
+
+def _opened(files: ExitStack, path: str) -> IO[bytes] | None:
+    return None if path == "-" else files.enter_context(atomic_output(path))
+
+
+def _tracer(stream: IO[bytes], name: str) -> Any:
+    line = json_line if name.endswith(".jsonl") else text_line
+
+    def write(event: Event) -> None:
+        stream.write(line(event).encode())
+
+    return write
+
+
+def _report(job: _Job, result: RunResult) -> int:
+    """Print warnings, the fault and broken expectations to standard error; return the status."""
+    for warning in result.warnings:
+        _say("warning", str(warning), "yellow")
+    if result.fault is not None:
+        _say("fault", str(result.fault), "red")
+    broken = 0
+    for scenario in job.scenarios:
+        for what, problem in scenario.check(job.machine, result.fault):
+            if problem is None:
+                click.echo(f"expect {what}: ok")
+            else:
+                broken += 1
+                click.echo(f"expect {what}: {problem}")
+    if result.is_clean:
+        words = "1 word" if result.steps == 1 else f"{result.steps} words"
+        click.echo(f"neuron-emu: ran {words} on {job.machine.generation}", err=True)
+    return 1 if broken or not result.is_clean else 0
+
+
+def _say(kind: str, message: str, colour: str) -> None:
+    click.echo(f"{click.style(kind, fg=colour, bold=True)}: {message}", err=True)
+
+
+def _scenarios(programs: tuple[str, ...], engine: Engine) -> tuple[Scenario, ...]:
+    paths = (split_argument(program, engine)[1] for program in programs)
+    return tuple(Scenario.read(Path(path)) for path in paths if path.endswith(".toml"))
+
+
+def _generation(given: Generation | None, scenarios: tuple[Scenario, ...]) -> Generation:
+    """Return the generation of the option, else the one that the scenarios agree on."""
+    if given is not None:
+        return given
+    names = {s.generation for s in scenarios if s.generation is not None}
+    if len(names) > 1:
+        raise InputError(f"scenarios must agree on a generation, not {', '.join(sorted(names))}")
+    return generation_named(names.pop()) if names else MARIANA
+
+
+def _checked(word: str, machine: Machine) -> tuple[TensorSpec, str]:
+    """Split SPEC=FILE and check that the region exists on this generation."""
+    text, equals, path = word.partition("=")
+    if not equals or not path:
+        raise InputError(f"must be SPEC=FILE, not {word!r}", place="--load and --dump")
+    spec = TensorSpec.parse(text)
+    spec.check(machine.generation)
+    return spec, path

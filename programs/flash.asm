@@ -1,0 +1,8 @@
+# Two tiles of scores in PSUM, a running maximum for each lane in SBUF (0xc000 after tile 1,
+# 0xc004 after tile 2). The correction of the old sum is exp(old maximum - new maximum).
+ACT_TABLE_LOAD table_sel=0
+EXPONENTIAL src=fp32@0x2000000[1,1,1][2,1,1] dst=bf16@0x2000[1,1,1][2,1,1] channels=64 max_value=[fp32@0xc000] accumulator_cmd=ZERO_ACCUMULATE
+DVE_READ_ACCUMULATOR dst=fp32@0xd000[1][1] channels=64
+EXPONENTIAL src=fp32@0xc000[1,1,1][1,1,1] dst=fp32@0xd004[1,1,1][1,1,1] channels=64 max_value=[fp32@0xc004] accumulator_cmd=IDLE
+EXPONENTIAL src=fp32@0x2000800[1,1,1][2,1,1] dst=bf16@0x2004[1,1,1][2,1,1] channels=64 max_value=[fp32@0xc004] accumulator_cmd=ZERO_ACCUMULATE
+DVE_READ_ACCUMULATOR dst=fp32@0xd008[1][1] channels=64
