@@ -83,6 +83,8 @@ class Generation:
         from the base on (activation-tables.md 10.5); None where no page describes it.
     dve_cam: the DVE's PROF_CAM, None where there is none.
     addr_reg_reserved_mask: bits of a register-form ADDR4 that must be zero (isa-encoding.md 3.1).
+    num_function_sets: sets of the roster that ACTIVATION_TABLE_LOAD indexes
+        (activation-tables.md 5).
     """
 
     name: str
@@ -105,6 +107,7 @@ class Generation:
     num_address_registers: int = 64
     num_semaphores: int = 256
     indirect_group_partitions: int = 16
+    num_function_sets: int = 21
 
     def __str__(self) -> str:
         return self.name

@@ -1,0 +1,33 @@
+"""The rules: one module a topic, one small named function a conjunct.
+
+Importing the package fills `core.RULES`. Codes: NE00xx plain rules, NE01xx the rows of
+`is_valid_exponential` (NE0107 is row 7), NE02xx the Tensor-Scalar opcodes, NE03xx accumulator
+reads, NE04xx control words, NE09xx streams.
+"""
+
+from __future__ import annotations
+
+from neuron_emu.isa.rules import (
+    accumulator_read,
+    control,
+    dtypes,
+    exponential,
+    header,
+    immediates,
+    operands,
+    quadrants,
+)
+from neuron_emu.isa.rules.core import RULES, Rule, rules_for
+
+TOPICS = (
+    header,
+    dtypes,
+    immediates,
+    exponential,
+    operands,
+    quadrants,
+    accumulator_read,
+    control,
+)
+
+__all__ = ["RULES", "TOPICS", "Rule", "rules_for"]

@@ -1,0 +1,68 @@
+"""The standard words that the examples of the rules start from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from neuron_emu.isa.assembly import assemble
+from neuron_emu.isa.codec import record_type_of
+from neuron_emu.isa.fields import write_field
+from neuron_emu.isa.rules.core import Example, Rule
+
+__all__ = ["bad_word", "good_word", "standard_word"]
+
+_OPERANDS = "src=fp32@0x1000[1,8,8][8,1,1] dst=fp32@0x2000[1,8,8][8,1,1] channels=128"
+_TILE = "src=fp32@0x1000[1,8,8][8,4,1] dst=fp32@0x2000[1,8,8][8,4,1] channels=128"
+_BITS = "src=uint16@0x1000[1,8,8][8,1,1] dst=uint16@0x2000[1,8,8][8,1,1] channels=128"
+_REDUCE = "ops=MULTIPLY,ADD imm0=fp32@2.0 accumulator_cmd=ZERO_ACCUMULATE"
+_DRAIN = "dst=fp32@0x3000[1][1] channels=128"
+_LINES = {
+    0x30: f"EXPONENTIAL {_OPERANDS} max_value=fp32@0.0 accumulator_cmd=IDLE",
+    0x23: "ACT_TABLE_LOAD table_sel=0",
+    0x24: f"ACTIVATION_READ_ACCUMULATOR {_DRAIN}",
+    0x43: f"TENSOR_SCALAR {_OPERANDS} ops=MULTIPLY,ADD imm0=fp32@2.0 imm1=fp32@1.0",
+    0x44: f"TENSOR_SCALAR_PTR {_OPERANDS} ops=MULTIPLY,ADD imm0=fp32@0x100 imm1=fp32@0x200",
+    0x53: f"TENSOR_SCALAR_BITVEC {_BITS} ops=BITWISE_AND,BITWISE_OR imm0=bits@0xff",
+    0x54: f"TENSOR_SCALAR_PTR_BITVEC {_BITS} ops=BITWISE_AND imm0=bits@0x100 imm1=bits@0x200",
+    0x93: f"TRANSPOSE_TENSOR_SCALAR_ARITH {_TILE} ops=MULTIPLY,ADD imm0=fp32@2.0",
+    0x9A: f"TENSOR_SCALAR_CACHE_REDUCE {_OPERANDS} {_REDUCE}",
+    0xE6: f"TENSOR_SCALAR_CACHE_CUMULATIVE {_OPERANDS} {_REDUCE}",
+    0x9B: f"DVE_READ_ACCUMULATOR {_DRAIN}",
+    0xA1: "HALT",
+    0xA2: "DRAIN",
+    0xA3: "INSTRUCTION_FLUSH",
+    0xA4: "NOP",
+    0xA6: "NOTIFY",
+    0xDF: "PSEUDO_INST kind=EXIT",
+}
+
+
+@cache
+def standard_word(opcode: int) -> bytes:
+    """Return a legal word of an opcode; KeyError when there is none."""
+    return assemble(_LINES[opcode])
+
+
+def good_word(rule: Rule, example: Example) -> bytes:
+    """Return the word of an example that the rule passes."""
+    return _changed(rule, example, example.good)
+
+
+def bad_word(rule: Rule, example: Example) -> bytes:
+    """Return the word of an example that the rule refuses."""
+    return _changed(rule, example, example.bad)
+
+
+def _changed(rule: Rule, example: Example, value: int) -> bytes:
+    opcode = opcode_of(rule, example)
+    word = standard_word(opcode)
+    for path, given in (*example.given.items(), (example.path, value)):
+        word = write_field(word, record_type_of(opcode), path, given)
+    return word
+
+
+def opcode_of(rule: Rule, example: Example) -> int:
+    """Return the opcode of an example: its own, else EXPONENTIAL where the rule has it."""
+    if example.opcode is not None:
+        return example.opcode
+    return 0x30 if 0x30 in rule.opcodes else min(rule.opcodes)

@@ -1,0 +1,195 @@
+"""The leaf predicates that several conjuncts share, for one word and for columns alike.
+
+Sources: isa-encoding.md 3.1 (ADDR4), 3.3 (address map), 3.4 (quadrants), 6.9, 6.10 and 6.12.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_emu.generation import Generation
+from neuron_emu.isa.enums import AddressMarker, DType, member
+from neuron_emu.isa.records import Address
+from neuron_emu.isa.rules.core import Review, Truth
+
+__all__ = [
+    "ADDRESS_MASK",
+    "INDIRECT_IMM",
+    "INDIRECT_REG",
+    "Operand",
+    "alignment_of",
+    "channels_in_range",
+    "implies",
+    "in_psum",
+    "in_sbuf",
+    "legal_starts",
+    "marker_text",
+    "nearest_of",
+    "partition_of",
+    "start_allowed",
+    "window_text",
+]
+
+ADDRESS_MASK = 0x1FFFFFFF
+"""Bits 0 to 28 of ADDR4 (isa-encoding.md 3.1)."""
+IMM = AddressMarker.IMM >> 5
+ADDR_REG = AddressMarker.ADDR_REG >> 5
+INDIRECT_IMM = AddressMarker.INDIRECT_IMM >> 5
+INDIRECT_REG = AddressMarker.INDIRECT_REG >> 5
+
+
+def implies(condition: Truth, truth: Truth) -> Truth:
+    """Return `truth` where the condition holds, True elsewhere."""
+    return (condition ^ True) | truth
+
+
+def alignment_of(dtype: int) -> int:
+    """Return the alignment of `addr_aligned_dtype` in bytes, 1 for a dtype without one."""
+    known = member(DType, dtype)
+    return (known.size_bytes if known is not None else 0) or 1
+
+
+ALIGNMENT_MASK: npt.NDArray[np.uint32] = np.array(
+    [alignment_of(code) - 1 for code in range(256)], dtype=np.uint32
+)
+FOUR_BYTE_DTYPES = frozenset((DType.INT32, DType.UINT32, DType.FP32, DType.FP32R))
+"""What PSUM may be written with (isa-encoding.md 6.12)."""
+
+
+# --- spaces and partitions --------------------------------------------------------------------
+
+
+def in_sbuf(review: Review, address: Any) -> Truth:
+    """`addr_in_sbuf`: the whole window, inactive bytes included."""
+    sbuf = review.generation.sbuf
+    return (address >= sbuf.base) & (address < sbuf.end)
+
+
+def in_psum(review: Review, address: Any) -> Truth:
+    """`addr_in_psum`: the whole window; never true on a generation without PSUM."""
+    psum = review.generation.psum
+    if psum is None:
+        return address < 0
+    return (address >= psum.base) & (address < psum.end)
+
+
+def partition_of(review: Review, address: Any) -> Any:
+    """Return the partition of an address inside a window."""
+    sbuf, psum = review.generation.sbuf, review.generation.psum
+    plain = address // sbuf.partition_stride
+    if psum is None:
+        return plain
+    inside = in_psum(review, address)
+    return review.where(inside, (address - psum.base) // psum.partition_stride, plain)
+
+
+def window_text(generation: Generation, *, psum: bool = True) -> str:
+    """Say where a local address may lie."""
+    windows = [f"in SBUF ({generation.sbuf.base:#x}..{generation.sbuf.end - 1:#x})"]
+    if psum and generation.psum is not None:
+        windows.append(f"in PSUM ({generation.psum.base:#x}..{generation.psum.end - 1:#x})")
+    return " or ".join(windows)
+
+
+# --- channels and start partitions ------------------------------------------------------------
+
+
+def channels_in_range(review: Review) -> Truth:
+    """`has_valid_active_channel_range`: 1 to 128 (isa-encoding.md 6.9)."""
+    channels = review["num_active_channels"]
+    return (channels >= 1) & (channels <= review.generation.num_channels)
+
+
+@cache
+def _start_masks(num_channels: int, quadrant: int) -> npt.NDArray[np.uint32]:
+    """Return, by channel count, the partition bits that must be zero in a start partition.
+
+    32 channels start on a quadrant, 64 on two, 96 and 128 at 0 (isa-encoding.md 6.10).
+    """
+    masks = []
+    for channels in range(256):
+        block = quadrant
+        while block < min(channels, num_channels):
+            block *= 2
+        masks.append(block - 1)
+    return np.array(masks, dtype=np.uint32)
+
+
+def start_allowed(review: Review, address: Any) -> Truth:
+    """`start_addr_active_channels`: the start partition suits the channel count (6.10)."""
+    generation = review.generation
+    masks = _start_masks(generation.num_channels, generation.quadrant_partitions)
+    return (partition_of(review, address) & masks[review["num_active_channels"]]) == 0
+
+
+def legal_starts(generation: Generation, channels: int) -> tuple[int, ...]:
+    """Return the legal start partitions of a channel count."""
+    mask = _start_masks(generation.num_channels, generation.quadrant_partitions)[channels]
+    return tuple(range(0, generation.num_channels, int(mask) + 1))
+
+
+def nearest_of(value: int, legal: tuple[int, ...]) -> int:
+    """Return the legal value next to `value`."""
+    return min(legal, key=lambda candidate: abs(candidate - value))
+
+
+# --- address words ----------------------------------------------------------------------------
+
+
+def marker_text(word: int) -> str:
+    """Name the marker of an ADDR4 word."""
+    address = Address.of(word)
+    return address.kind.name if address.kind is not None else f"{address.marker << 5:#04x}"
+
+
+class Operand:
+    """The address words of a MEM_PATTERN3D operand as a rule needs them.
+
+    `plain` is an immediate address, `register` the ADDR_REG form, `indirect` either INDIRECT form.
+    A generation without indirect patterns has only the first two (isa-encoding.md 4.2).
+    """
+
+    def __init__(self, review: Review, name: str) -> None:
+        self.review = review
+        self.name = name
+        self.word = review[f"{name}.start"]
+        marker = self.word >> 29
+        self.plain = marker == IMM
+        self.register = marker == ADDR_REG
+        if review.generation.has_indirect:
+            self.index_immediate = marker == INDIRECT_IMM
+            self.index_register = marker == INDIRECT_REG
+        else:
+            self.index_immediate = self.index_register = marker < 0
+        self.indirect = self.index_immediate | self.index_register
+        self.legal = self.plain | self.register | self.indirect
+        self.address = self.word & ADDRESS_MASK
+
+    @property
+    def data_address(self) -> Any:
+        """The data address of an indirect pattern."""
+        return self.review[f"{self.name}.data"] & ADDRESS_MASK
+
+    def counts_nonzero(self) -> Truth:
+        """Tell whether every count of a tensor, or the one of an indirect pattern, is not zero."""
+        truth = True
+        for dimension in range(3):
+            truth = truth & (self.review[f"{self.name}.num[{dimension}]"] != 0)
+        if not self.review.generation.has_indirect:
+            return truth
+        elements = self.review[f"{self.name}.num_elem"] != 0
+        return self.review.where(self.indirect, elements, truth)
+
+    def element_count(self) -> Any:
+        """Return the elements in one partition."""
+        total = self.review.wide(self.review[f"{self.name}.num[0]"])
+        for dimension in (1, 2):
+            total = total * self.review.wide(self.review[f"{self.name}.num[{dimension}]"])
+        if not self.review.generation.has_indirect:
+            return total
+        elements = self.review.wide(self.review[f"{self.name}.num_elem"])
+        return self.review.where(self.indirect, elements, total)

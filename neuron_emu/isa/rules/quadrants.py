@@ -1,0 +1,155 @@
+"""Rules of indirect operands and partition quadrants: rows 16 and 17 of isa-encoding.md 6.1."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from neuron_emu.isa.rules.core import Example, Review, Truth, rule
+from neuron_emu.isa.rules.operands import GATHER, INDIRECT_GENERATIONS, OPCODES, SCATTER
+from neuron_emu.isa.rules.predicates import (
+    Operand,
+    implies,
+    in_psum,
+    in_sbuf,
+    partition_of,
+)
+
+__all__: list[str] = []
+
+QUADRANT_1 = 32 * 0x40000
+
+
+@rule(
+    "NE0116",
+    "indirect_quadrant_check_src3d",
+    opcodes=OPCODES,
+    generations=INDIRECT_GENERATIONS,
+    source="isa-encoding.md 6.13, 3.4",
+    tag="observed",
+    examples=(
+        Example(
+            path="src.data.partition_offset",
+            good=0x1000,
+            bad=QUADRANT_1 + 0x1000,
+            given={**GATHER, "num_active_channels": 32},
+        ),
+        Example(
+            path="src.data.partition_offset",
+            good=0x1000,
+            bad=0x80000,
+            given=GATHER,
+            generation="maverick",
+        ),
+    ),
+)
+def indirect_quadrant_check_src3d(r: Review) -> None:
+    """The index of a gather and its data in SBUF must start on the same quadrant.
+
+    Both must lie in the active bytes of the first partition of one quadrant (leaf
+    addresses_in_same_sbuf_quadrant). Data in PSUM and an index from a register are free.
+    """
+    source = Operand(r, "src")
+    data = source.data_address
+    _same_quadrant(
+        r,
+        source.index_immediate & (r["src.data"] >> 29 == 0) & _not_psum(r, data),
+        "src.data.partition_offset",
+        ("src data", data),
+        ("the src index", source.address),
+    )
+
+
+@rule(
+    "NE0117",
+    "indirect_quadrant_check_src3d_dst3d",
+    opcodes=OPCODES,
+    generations=INDIRECT_GENERATIONS,
+    source="isa-encoding.md 6.13, 4.3",
+    tag="inferred",
+    examples=(
+        Example(
+            path="dst.index.partition_offset",
+            good=0x4000,
+            bad=QUADRANT_1 + 0x4000,
+            given={**SCATTER, "num_active_channels": 32},
+        ),
+        Example(
+            path="dst.index.partition_offset",
+            good=0x4000,
+            bad=QUADRANT_1 + 0x4000,
+            given={
+                **GATHER,
+                **SCATTER,
+                "src.data.partition_offset": 0x2000000,
+                "num_active_channels": 32,
+            },
+        ),
+    ),
+)
+def indirect_quadrant_check_src3d_dst3d(r: Review) -> None:
+    """The index of a scatter must start on the quadrant of the source.
+
+    The body is printed nowhere; the vendor's partition rules for EXPONENTIAL give it. With the
+    source in SBUF the index starts on the source's quadrant (its data address if it is
+    indirect); with an indirect source in PSUM, on the quadrant of the source's index. A plain
+    source in PSUM and any address from a register are free. The data address of the destination
+    has no quadrant rule.
+    """
+    source, destination = Operand(r, "src"), Operand(r, "dst")
+    index = ("dst index", destination.address)
+    field = "dst.index.partition_offset"
+    applies = destination.index_immediate
+    _same_quadrant(
+        r,
+        applies & source.plain & _not_psum(r, source.address),
+        field,
+        index,
+        ("src", source.address),
+    )
+    gather = applies & source.index_immediate & (r["src.data"] >> 29 == 0)
+    in_memory = _not_psum(r, source.data_address)
+    _same_quadrant(r, gather & in_memory, field, index, ("src data", source.data_address))
+    _same_quadrant(r, gather & (in_memory ^ True), field, index, ("the src index", source.address))
+
+
+def _not_psum(r: Review, address: Any) -> Truth:
+    return in_psum(r, address) ^ True
+
+
+def _same_quadrant(
+    r: Review, applies: Truth, field: str, judged: tuple[str, Any], anchor: tuple[str, Any]
+) -> None:
+    """State `addresses_in_same_sbuf_quadrant` about an address, measured at an anchor.
+
+    Quiet where another rule already refuses an address: outside the windows, or (for any legal
+    channel count) off the first partition of a quadrant.
+    """
+    active, stride = r.generation.sbuf.active_bytes, r.generation.sbuf.partition_stride
+    quadrant = r.generation.quadrant_partitions
+    subject, address = judged
+    first, second = partition_of(r, address), partition_of(r, anchor[1])
+    placed = in_sbuf(r, address) & in_sbuf(r, anchor[1])
+    placed = placed & (first % quadrant == 0) & (second % quadrant == 0)
+    inside = placed
+    for name, place in (judged, anchor):
+        offset = place % stride
+        inside = inside & r.require(
+            implies(applies, offset < active),
+            field,
+            f"below {active:#x}, the active bytes of a partition",
+            subject=f"{name} offset",
+            actual=partial("{:#x}".format, offset),
+            leaf="addr_in_sbuf_partition",
+            after=placed,
+        )
+    r.require(
+        implies(applies, first == second),
+        field,
+        lambda: f"partition {second}",
+        subject=f"{subject} start",
+        context=f"as {anchor[0]}",
+        actual=lambda: f"partition {first}",
+        leaf="addresses_in_same_sbuf_quadrant",
+        after=inside,
+    )
