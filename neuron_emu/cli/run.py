@@ -103,7 +103,7 @@ def _run(job: _Job, trace: str | None, max_steps: int) -> int:
         for spec, _, stream in outputs:
             values = job.machine.read(spec)
             if stream is None:
-                click.echo(tensor_text(values), nl=False)
+                click.echo(tensor_text(values))
             else:
                 np.save(stream, values, allow_pickle=False)
     return _report(job, result)

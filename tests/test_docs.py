@@ -1,0 +1,70 @@
+"""Every example in the documents and docstrings is run and must print what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import shlex
+
+import pytest
+
+from tests.command import ROOT, neuron_emu
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _console_blocks():
+    for page in PAGES:
+        for number, block in enumerate(CONSOLE.findall(page.read_text())):
+            yield pytest.param(block, id=f"{page.stem}-{number}")
+
+
+def _commands(block):
+    """Yield (command, expected output) of a block of `$ command` lines and what they print."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        yield command, expected
+
+
+@pytest.mark.parametrize("block", list(_console_blocks()))
+def test_transcript(block, tmp_path):
+    """`$ neuron-emu …` prints what the page shows, standard error included."""
+    for command, expected in _commands(block):
+        words = [w.replace("OUT/", f"{tmp_path}/") for w in shlex.split(command)]
+        assert words[0] == "neuron-emu", "only our own commands stand in console blocks"
+        answer = neuron_emu(*words[1:])
+
+        assert (answer.out + answer.err).replace(f"{tmp_path}/", "OUT/") == expected, command
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(block, id=f"{page.stem}-{number}")
+        for page in PAGES
+        for number, block in enumerate(PYTHON.findall(page.read_text()))
+    ],
+)
+def test_python_block(source, monkeypatch):
+    """Python blocks run; `>>>` blocks print what they show."""
+    monkeypatch.chdir(ROOT)
+    if ">>>" in source:
+        test = doctest.DocTestParser().get_doctest(source, {}, "page", None, 0)
+        assert doctest.DocTestRunner().run(test).failed == 0
+    else:
+        exec(compile(source, "page", "exec"), {"__name__": "page"})
+
+
+def _modules():
+    for path in sorted((ROOT / "neuron_emu").rglob("*.py")):
+        if ">>>" in path.read_text():
+            yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("name", list(_modules()))
+def test_docstrings(name):
+    """Examples in docstrings print what they show."""
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
