@@ -14,7 +14,7 @@ from attrs import Attribute, evolve, field, fields, frozen
 
 from neuron_emu.errors import InputError
 
-__all__ = ["Policy", "PolicyRow", "policy_rows"]
+__all__ = ["Policy", "PolicyRow", "policy_page", "policy_rows"]
 
 
 @frozen
@@ -182,3 +182,22 @@ def policy_rows() -> tuple[PolicyRow, ...]:
         PolicyRow(a.name, a.metadata["choices"], a.metadata["reason"], a.metadata["source"])
         for a in rows
     )
+
+
+def policy_page() -> str:
+    """Return the page of the documentation that lists every row."""
+    lines = [
+        "# Policy: what no source settles",
+        "",
+        "Each row is a question that the sources leave open or answer in two ways.",
+        "The first choice is the default; `--policy KEY=VALUE` takes another, and a value may be",
+        "shortened while it stays unambiguous.",
+        "",
+        "| key | choices | reason for the default | source |",
+        "|---|---|---|---|",
+    ]
+    for row in policy_rows():
+        default = getattr(Policy(), row.name)
+        choices = " · ".join(row.choices) if row.choices else f"a number (default {default})"
+        lines.append(f"| `{row.name}` | {choices} | {row.reason} | {row.source} |")
+    return "\n".join(lines) + "\n"
