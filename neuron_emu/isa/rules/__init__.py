@@ -16,6 +16,7 @@ from neuron_emu.isa.rules import (
     immediates,
     operands,
     quadrants,
+    tensor_scalar,
 )
 from neuron_emu.isa.rules.core import RULES, Rule, rules_for
 
@@ -26,6 +27,7 @@ TOPICS = (
     exponential,
     operands,
     quadrants,
+    tensor_scalar,
     accumulator_read,
     control,
 )
