@@ -104,6 +104,44 @@ class Policy:
         " (even product) would refuse one-dimensional accumulating words",
         "isa-encoding.md 6.5",
     )
+    nan_max_min: str = _row(
+        "other|second|propagate",
+        "MAX and MIN with one NaN return the other operand, as the GpSimd reduce and a C fmax do;"
+        " second is SSE's rule, propagate that of additions",
+        "dve-tensor-scalar.md 5.3",
+    )
+    shift_count_wide: str = _row(
+        "mathematical|mask5",
+        "a shift by 32 and more gives 0 or the sign fill; the scalar cores use five bits instead",
+        "dve-tensor-scalar.md 5.3",
+    )
+    bitvec_stage_mask: str = _row(
+        "stage|word",
+        "an 8- or 16-bit element is cut to its width after each stage, or only when it is written",
+        "dve-tensor-scalar.md 5.3",
+    )
+    sub_reduce_order: str = _row(
+        "value_first|accumulator_first",
+        "0x9A and 0xE6 fold `op1(value, acc)`, the order that NKI gives for 0xE6",
+        "dve-tensor-scalar.md 4.5, 4.6, 12",
+    )
+    ts_identity_hub: str = _row(
+        "fp32|raw",
+        "two BYPASS of equal dtypes pass fp32 like any arithmetic word, which costs INT32 bits;"
+        " raw moves the bits",
+        "dve-tensor-scalar.md 6.4 note 4",
+    )
+    int_store: str = _row(
+        "wrap|saturate",
+        "native integer operations (maverick) store the low bits of a 32-bit result in a narrower"
+        " dtype; the simulator lists saturating variants as well",
+        "dve-tensor-scalar.md 5.2",
+    )
+    symmetric_clamp: str = _row(
+        "comment|clamp",
+        "sign(a) * max(abs a, abs b) is the header's only text; clamp takes the min instead",
+        "dve-tensor-scalar.md 5.1",
+    )
     fp32r_mantissa: str = _row(
         "11|10|13",
         "explicit mantissa bits kept by FP32R: the only bit-level description has 11",
