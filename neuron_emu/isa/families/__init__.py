@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from neuron_emu.isa.families import accumulator_read, control, tensor_scalar
+from neuron_emu.isa.families import (
+    accumulator_read,
+    control,
+    mask_select,
+    memset,
+    range_select,
+    scalar_tensor_tensor,
+    search,
+    tensor_reduce,
+    tensor_scalar,
+    tensor_tensor,
+)
 from neuron_emu.isa.families.base import Family
 from neuron_emu.isa.layout import LayoutError, check_cover
 from neuron_emu.isa.opcodes import OPCODES
@@ -15,6 +26,15 @@ FAMILIES: tuple[Family, ...] = (
     control.FAMILY,
     control.PSEUDO_FAMILY,
     accumulator_read.FAMILY,
+    tensor_tensor.FAMILY,
+    tensor_reduce.FAMILY,
+    scalar_tensor_tensor.FAMILY,
+    memset.FAMILY,
+    range_select.FAMILY,
+    search.BN_FAMILY,
+    search.KEY_FAMILY,
+    search.REPLACE_FAMILY,
+    mask_select.FAMILY,
 )
 
 
