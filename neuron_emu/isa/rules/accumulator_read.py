@@ -12,10 +12,10 @@ from neuron_emu.isa.families.accumulator_read import (
     ACTIVATION_READ_ACCUMULATOR,
     DVE_READ_ACCUMULATOR,
 )
-from neuron_emu.isa.rules.addresses import check_start_address, start_partition
+from neuron_emu.isa.rules.addresses import check_place, check_register, start_partition
 from neuron_emu.isa.rules.core import Example, Review, rule
 from neuron_emu.isa.rules.dtypes import describe_dtype, dtype_list
-from neuron_emu.isa.rules.predicates import ADDR_REG, ADDRESS_MASK, IMM, marker_text
+from neuron_emu.isa.rules.predicates import ADDR_REG, ADDRESS_MASK, IMM, Place, marker_text
 
 __all__ = ["DTYPES"]
 
@@ -130,7 +130,7 @@ def read_accumulator_start(r: Review) -> None:
     start_partition(
         r,
         "dst.start.partition_offset",
-        word & ADDRESS_MASK,
+        Place(r, word & ADDRESS_MASK),
         word >> 29 == IMM,
         "dst start partition",
     )
@@ -168,12 +168,12 @@ def read_accumulator_destination(r: Review) -> None:
         subject="dst address marker",
         actual=lambda: marker_text(word),
     )
-    check_start_address(
+    check_register(r, "dst.start", word, marker == ADDR_REG, "dst")
+    check_place(
         r,
         "dst.start",
-        word,
+        Place(r, word & ADDRESS_MASK),
         marker == IMM,
-        marker == ADDR_REG,
         "dst",
         r["dtype"],
         r.one_of(r["dtype"], DTYPES[r.opcode]),

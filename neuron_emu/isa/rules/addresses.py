@@ -14,24 +14,21 @@ from neuron_emu.isa.rules.predicates import (
     ADDRESS_MASK,
     ALIGNMENT_MASK,
     FOUR_BYTE_DTYPES,
+    Place,
     alignment_of,
     implies,
-    in_psum,
-    in_sbuf,
     legal_starts,
     nearest_of,
-    partition_of,
-    start_allowed,
     window_text,
 )
 
-__all__ = ["check_start_address", "choices", "start_partition"]
+__all__ = ["check_place", "check_register", "choices", "start_partition"]
 
 
 def start_partition(
     r: Review,
     path: str,
-    address: Any,
+    place: Place,
     applies: Truth,
     subject: str,
     *,
@@ -39,20 +36,22 @@ def start_partition(
     after: Truth = True,
 ) -> None:
     """State `start_addr_active_channels` of an immediate address; quiet outside the windows."""
+    if not r.any(applies):
+        return
 
     def channels() -> int:
         return int(r["num_active_channels"])
 
     r.require(
-        implies(applies, start_allowed(r, address)),
+        implies(applies, place.start_allowed),
         path,
         lambda: choices(legal_starts(r.generation, channels())),
         subject=subject,
         context=lambda: f"for {channels()} channel{'s' * (channels() != 1)}",
-        actual=lambda: str(partition_of(r, address)),
-        nearest=lambda: _nearest_start(r, address, channels()),
+        actual=lambda: str(place.partition),
+        nearest=lambda: _nearest_start(place, legal_starts(r.generation, channels())),
         leaf=leaf,
-        after=after & (in_sbuf(r, address) | in_psum(r, address)),
+        after=after & place.in_memory,
     )
 
 
@@ -62,20 +61,16 @@ def choices(values: Sequence[int]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _nearest_start(r: Review, address: int, channels: int) -> str:
-    partition = partition_of(r, address)
-    best = nearest_of(partition, legal_starts(r.generation, channels))
-    psum = r.generation.psum
-    geometry = psum if psum is not None and address >= psum.base else r.generation.sbuf
-    return f"{best} (address {address + (best - partition) * geometry.partition_stride:#x})"
+def _nearest_start(place: Place, legal: tuple[int, ...]) -> str:
+    best = nearest_of(int(place.partition), legal)
+    return f"{best} (address {place.moved_to(best):#x})"
 
 
-def check_start_address(
+def check_place(
     r: Review,
     path: str,
-    word: Any,
-    immediate: Truth,
-    register: Truth,
+    place: Place,
+    applies: Truth,
     subject: str,
     dtype: Any,
     dtype_ok: Truth,
@@ -83,17 +78,17 @@ def check_start_address(
     writes: bool = False,
     psum: bool = True,
 ) -> None:
-    """State `tensor_start_addr_valid` of the ADDR4 at `path`.
+    """State `tensor_start_addr_valid` of the immediate ADDR4 at `path`.
 
-    `immediate` and `register` tell which form applies; `dtype_ok` keeps the conditions quiet that
-    need a legal dtype; `psum` is False where PSUM is not allowed.
+    `dtype_ok` keeps the conditions quiet that need a legal dtype; `psum` is False where PSUM is
+    not allowed.
     """
-    _check_register(r, path, word, register, subject)
-    address = word & ADDRESS_MASK
+    if not r.any(applies):
+        return
     field = f"{path}.partition_offset"
-    in_window = in_sbuf(r, address) | in_psum(r, address) if psum else in_sbuf(r, address)
+    address = place.address
     r.require(
-        implies(immediate, in_window),
+        implies(applies, place.in_memory if psum else place.in_sbuf),
         field,
         lambda: window_text(r.generation, psum=psum),
         subject=f"{subject} address",
@@ -101,7 +96,7 @@ def check_start_address(
         leaf="tensor_start_addr_valid",
     )
     r.require(
-        implies(immediate, (address & ALIGNMENT_MASK[dtype]) == 0),
+        implies(applies, (address & ALIGNMENT_MASK[dtype]) == 0),
         field,
         lambda: f"a multiple of {alignment_of(dtype)}",
         subject=f"{subject} address",
@@ -111,14 +106,13 @@ def check_start_address(
         leaf="addr_aligned_dtype",
         after=dtype_ok,
     )
-    if writes:
+    if writes and r.any(applies & place.in_psum):
         wide = r.one_of(dtype, FOUR_BYTE_DTYPES)
+        reason = "since PSUM is written in 4-byte elements only"
         r.require(
-            implies(immediate & in_psum(r, address), wide),
+            implies(applies & place.in_psum, wide),
             field,
-            lambda: (
-                f"in SBUF for {_dtype_name(dtype)}, since PSUM is written in 4-byte elements only"
-            ),
+            lambda: f"in SBUF for {_dtype_name(dtype)}, {reason}",
             subject=f"{subject} address",
             actual=lambda: f"{address:#x} in PSUM",
             leaf="tensor_start_addr_valid",
@@ -131,10 +125,13 @@ def _dtype_name(code: int) -> str:
     return known.name if known is not None else f"{code:#04x}"
 
 
-def _check_register(r: Review, path: str, word: Any, register: Truth, subject: str) -> None:
+def check_register(r: Review, path: str, word: Any, applies: Truth, subject: str) -> None:
+    """State the register form of the ADDR4 at `path`: number and reserved bits."""
+    if not r.any(applies):
+        return
     last = r.generation.num_address_registers - 1
     r.require(
-        implies(register, (word & r.generation.addr_reg_reserved_mask & ADDRESS_MASK) == 0),
+        implies(applies, (word & r.generation.addr_reg_reserved_mask & ADDRESS_MASK) == 0),
         f"{path}.partition_offset",
         "zero in the reserved bits of the register form",
         subject=f"{subject} address",
@@ -142,7 +139,7 @@ def _check_register(r: Review, path: str, word: Any, register: Truth, subject: s
         leaf="tensor_start_addr_valid",
     )
     r.require(
-        implies(register, (word & 0xFF) <= last),
+        implies(applies, (word & 0xFF) <= last),
         f"{path}.partition_offset",
         f"0 to {last}",
         subject=f"{subject} address register",

@@ -4,8 +4,9 @@ A rule function reads fields of a review and calls `review.require` once for eac
 same function judges one word (`WordReview`: fields are integers, a false condition becomes a
 finding) and a block of words (`BlockReview`: fields are numpy columns, conditions only clear bits
 of the `clean` mask). So conditions use comparisons, `&`, `|` and the helpers of `predicates`, never
-`and`, `or`, `not` or `if` on a field; texts that need a field's value are callables, which only a
-false condition calls.
+`and`, `or`, `not` or `if` on a field (but `if not review.any(truth): return`, where conditions hold
+for all words that a truth leaves out); texts that need a field's value are callables, which only
+a false condition calls.
 
 `after` is the prerequisite of a condition: where it is false the condition stays quiet. A false
 prerequisite is always itself a condition of some rule, so a word has no error exactly when every
@@ -154,7 +155,10 @@ def _member_table(members: frozenset[int]) -> npt.NDArray[np.bool_]:
 
 @define(eq=False)
 class Review:
-    """What a rule function sees; the two subclasses hold one word or many."""
+    """What a rule function sees; the two subclasses hold one word or many.
+
+    `operands` keeps what `predicates.operand_of` derives from the fields of an operand.
+    """
 
     opcode: int
     generation: Generation
@@ -162,6 +166,7 @@ class Review:
     policy: Policy
     record: type[Any]
     rule: Rule | None = field(default=None, init=False)
+    operands: dict[str, Any] = field(factory=dict, init=False)
 
     def __getitem__(self, path: str) -> Any:
         """Return a field of whole bytes: an integer, or a column."""
@@ -177,6 +182,10 @@ class Review:
 
     def where(self, truth: Truth, chosen: Any, other: Any) -> Any:
         """Choose a value by a condition."""
+        raise NotImplementedError
+
+    def any(self, truth: Truth) -> bool:
+        """Tell whether a truth holds for the word, or for some word of the block."""
         raise NotImplementedError
 
     def wide(self, value: Any) -> Any:
@@ -229,6 +238,9 @@ class WordReview(Review):
 
     def where(self, truth: Truth, chosen: Any, other: Any) -> Any:
         return chosen if truth else other
+
+    def any(self, truth: Truth) -> bool:
+        return bool(truth)
 
     def wide(self, value: Any) -> Any:
         return value
@@ -319,6 +331,9 @@ class BlockReview(Review):
 
     def where(self, truth: Truth, chosen: Any, other: Any) -> Any:
         return np.where(truth, chosen, other)
+
+    def any(self, truth: Truth) -> bool:
+        return bool(np.any(truth))
 
     def wide(self, value: Any) -> Any:
         return value.astype(np.uint64)

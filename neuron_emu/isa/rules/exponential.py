@@ -9,7 +9,7 @@ from neuron_emu.isa.families.tensor_scalar import EXPONENTIAL
 from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
-from neuron_emu.isa.rules.predicates import Operand
+from neuron_emu.isa.rules.predicates import operand_of
 from neuron_emu.isa.text import float_text
 
 __all__ = ["COMMANDS", "WIRED"]
@@ -128,11 +128,11 @@ def has_valid_exponential_num_elements(r: Review) -> None:
     Policy `exp_upper_dim` decides: packed_even (default) needs each upper count of a packed
     source to be 1 or even, product_even needs an even product for every dtype, off needs nothing.
     """
-    source, destination = Operand(r, "src"), Operand(r, "dst")
+    source, destination = operand_of(r, "src"), operand_of(r, "dst")
     command = r["accumulator_cmd"]
     free = (command == IDLE) | source.indirect | destination.indirect
     judged = r.one_of(command, COMMANDS) & dtype_is_valid(r, "in_dtype")
-    judged = judged & source.legal & source.counts_nonzero()
+    judged = judged & source.legal & source.counts_nonzero
     unpacked = r.one_of(r["in_dtype"], UNPACKED) | (r["src.step[0]"] != 1)
     r.require(
         free | unpacked | (r["src.num[0]"] & 1 == 0),

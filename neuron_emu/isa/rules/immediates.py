@@ -12,11 +12,10 @@ from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
 from neuron_emu.isa.rules.predicates import (
     ALIGNMENT_MASK,
+    Place,
     alignment_of,
     channels_in_range,
     implies,
-    in_psum,
-    in_sbuf,
     window_text,
 )
 
@@ -79,9 +78,12 @@ def tensor_scalar_immediates_check(r: Review) -> None:
 
 
 def _check_pointer(r: Review, name: str, applies: Truth) -> None:
+    if not r.any(applies):
+        return
     pointer = r[f"{name}.word"]
+    place = Place(r, pointer)
     r.require(
-        implies(applies, in_sbuf(r, pointer) | in_psum(r, pointer)),
+        implies(applies, place.in_memory),
         f"{name}.word",
         lambda: window_text(r.generation),
         subject=f"{name} pointer",
@@ -91,7 +93,7 @@ def _check_pointer(r: Review, name: str, applies: Truth) -> None:
     start_partition(
         r,
         f"{name}.word",
-        pointer,
+        place,
         applies,
         f"{name} pointer's start partition",
         leaf="tpb_addr_active_channels",

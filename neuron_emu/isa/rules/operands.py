@@ -9,7 +9,7 @@ from typing import Any
 
 from neuron_emu.isa.enums import AddressMarker, DType
 from neuron_emu.isa.families import tensor_scalar
-from neuron_emu.isa.rules.addresses import check_start_address, start_partition
+from neuron_emu.isa.rules.addresses import check_place, check_register, start_partition
 from neuron_emu.isa.rules.core import Example, Review, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
 from neuron_emu.isa.rules.predicates import (
@@ -17,6 +17,7 @@ from neuron_emu.isa.rules.predicates import (
     channels_in_range,
     implies,
     marker_text,
+    operand_of,
 )
 
 __all__ = ["OPCODES"]
@@ -61,10 +62,10 @@ def tensor_scalar_tensor_chk(r: Review) -> None:
     is reported once, under NE0114 and NE0115. Its bound on the size of an indirect destination is
     printed nowhere and is read as none.
     """
-    source, destination = Operand(r, "src"), Operand(r, "dst")
-    wanted, found = source.element_count(), destination.element_count()
-    sound = source.legal & source.counts_nonzero()
-    sound = sound & destination.legal & destination.counts_nonzero()
+    source, destination = operand_of(r, "src"), operand_of(r, "dst")
+    wanted, found = source.element_count, destination.element_count
+    sound = source.legal & source.counts_nonzero
+    sound = sound & destination.legal & destination.counts_nonzero
     r.require(
         wanted == found,
         lambda: "dst.num_elem" if destination.indirect else "dst.num",
@@ -153,18 +154,17 @@ def check_m3d_active_channels(r: Review) -> None:
     indirect operand both the index and the data address are tested.
     """
     for name in ("src", "dst"):
-        operand = Operand(r, name)
+        operand = operand_of(r, name)
         direct = f"{name}.start.partition_offset"
-        start_partition(r, direct, operand.address, operand.plain, f"{name} start partition")
-        if not r.generation.has_indirect:
+        start_partition(r, direct, operand.start, operand.plain, f"{name} start partition")
+        if not operand.has_indirect:
             continue
         index = f"{name}.index.partition_offset"
         subject = f"{name} index start partition"
-        start_partition(r, index, operand.address, operand.index_immediate, subject)
+        start_partition(r, index, operand.start, operand.index_immediate, subject)
         data = f"{name}.data.partition_offset"
         subject = f"{name} data start partition"
-        unflagged = r[f"{name}.data"] >> 29 == 0
-        start_partition(r, data, operand.data_address, operand.indirect & unflagged, subject)
+        start_partition(r, data, operand.data, operand.indirect & operand.unflagged, subject)
 
 
 # --- rows 14 and 15 ---------------------------------------------------------------------------
@@ -234,22 +234,22 @@ def destination_is_valid(r: Review) -> None:
 
 
 def _check_operand(r: Review, name: str, dtype_field: str, *, writes: bool) -> None:
-    operand = Operand(r, name)
+    operand = operand_of(r, name)
     _check_marker(r, operand)
     _check_counts(r, operand)
     dtype, dtype_ok = r[dtype_field], dtype_is_valid(r, dtype_field)
-    check_start_address(
+    check_register(r, f"{name}.start", operand.word, operand.register, name)
+    check_place(
         r,
         f"{name}.start",
-        operand.word,
+        operand.start,
         operand.plain,
-        operand.register,
         name,
         dtype,
         dtype_ok,
         writes=writes,
     )
-    if r.generation.has_indirect:
+    if operand.has_indirect:
         _check_descriptor(r, operand, dtype, dtype_ok, writes=writes)
 
 
@@ -294,39 +294,37 @@ def _check_descriptor(
         "0",
         subject=f"{name} reserved half-word",
     )
-    check_start_address(
-        r,
-        f"{name}.index",
-        operand.word,
-        operand.index_immediate,
-        operand.index_register,
-        f"{name} index",
-        DType.UINT32,
-        True,
-        psum=False,
-    )
+    _check_index(r, operand)
     r.require(
-        implies(operand.index_register, r[f"{name}.start"] & 0x10000000 == 0),
-        f"{name}.index.partition_offset",
-        "a register with address bit 28 zero",
-        subject=f"{name} index",
-        actual=lambda: f"{operand.word:#010x}",
-    )
-    unflagged = r.require(
-        implies(operand.indirect, r[f"{name}.data"] >> 29 == 0),
+        implies(operand.indirect, operand.unflagged),
         f"{name}.data.marker",
         "IMM",
         subject=f"{name} data address marker",
         actual=lambda: marker_text(r[f"{name}.data"]),
     )
-    check_start_address(
+    check_place(
         r,
         f"{name}.data",
-        r[f"{name}.data"],
-        operand.indirect & unflagged,
-        False,
+        operand.data,
+        operand.indirect & operand.unflagged,
         f"{name} data",
         dtype,
         dtype_ok,
         writes=writes,
+    )
+
+
+def _check_index(r: Review, operand: Operand) -> None:
+    """The index is an SBUF tensor of uint32, or its address is in a register."""
+    path, subject = f"{operand.name}.index", f"{operand.name} index"
+    word, register = operand.word, operand.index_register
+    index = operand.index_immediate
+    check_place(r, path, operand.start, index, subject, DType.UINT32, True, psum=False)
+    check_register(r, path, word, register, subject)
+    r.require(
+        implies(register, word & 0x10000000 == 0),
+        f"{path}.partition_offset",
+        "a register with address bit 28 zero",
+        subject=subject,
+        actual=lambda: f"{word:#010x}",
     )

@@ -5,8 +5,9 @@ Sources: isa-encoding.md 3.1 (ADDR4), 3.3 (address map), 3.4 (quadrants), 6.9, 6
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from math import prod
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +19,19 @@ from neuron_emu.isa.rules.core import Review, Truth
 
 __all__ = [
     "ADDRESS_MASK",
-    "INDIRECT_IMM",
-    "INDIRECT_REG",
+    "ADDR_REG",
+    "ALIGNMENT_MASK",
+    "FOUR_BYTE_DTYPES",
+    "IMM",
     "Operand",
+    "Place",
     "alignment_of",
     "channels_in_range",
     "implies",
-    "in_psum",
-    "in_sbuf",
     "legal_starts",
     "marker_text",
     "nearest_of",
-    "partition_of",
-    "start_allowed",
+    "operand_of",
     "window_text",
 ]
 
@@ -40,6 +41,8 @@ IMM = AddressMarker.IMM >> 5
 ADDR_REG = AddressMarker.ADDR_REG >> 5
 INDIRECT_IMM = AddressMarker.INDIRECT_IMM >> 5
 INDIRECT_REG = AddressMarker.INDIRECT_REG >> 5
+_NO_MARKER = 8
+"""What no three bits hold."""
 
 
 def implies(condition: Truth, truth: Truth) -> Truth:
@@ -63,28 +66,53 @@ FOUR_BYTE_DTYPES = frozenset((DType.INT32, DType.UINT32, DType.FP32, DType.FP32R
 # --- spaces and partitions --------------------------------------------------------------------
 
 
-def in_sbuf(review: Review, address: Any) -> Truth:
-    """`addr_in_sbuf`: the whole window, inactive bytes included."""
-    sbuf = review.generation.sbuf
-    return (address >= sbuf.base) & (address < sbuf.end)
+class Place:
+    """A local address (flag bits removed) and what its place is, each worked out once."""
 
+    def __init__(self, review: Review, address: Any) -> None:
+        self.review = review
+        self.address = address
 
-def in_psum(review: Review, address: Any) -> Truth:
-    """`addr_in_psum`: the whole window; never true on a generation without PSUM."""
-    psum = review.generation.psum
-    if psum is None:
-        return address < 0
-    return (address >= psum.base) & (address < psum.end)
+    @cached_property
+    def in_sbuf(self) -> Truth:
+        """`addr_in_sbuf`: the whole window, inactive bytes included."""
+        return self.address < self.review.generation.sbuf.end
 
+    @cached_property
+    def in_psum(self) -> Truth:
+        """`addr_in_psum`: the whole window; never true on a generation without PSUM."""
+        psum = self.review.generation.psum
+        if psum is None:
+            return self.address < 0
+        return (self.address >= psum.base) & (self.address < psum.end)
 
-def partition_of(review: Review, address: Any) -> Any:
-    """Return the partition of an address inside a window."""
-    sbuf, psum = review.generation.sbuf, review.generation.psum
-    plain = address // sbuf.partition_stride
-    if psum is None:
-        return plain
-    inside = in_psum(review, address)
-    return review.where(inside, (address - psum.base) // psum.partition_stride, plain)
+    @cached_property
+    def in_memory(self) -> Truth:
+        """The address lies in one of the two windows."""
+        return self.in_sbuf | self.in_psum
+
+    @cached_property
+    def partition(self) -> Any:
+        """The partition of an address inside a window."""
+        sbuf, psum = self.review.generation.sbuf, self.review.generation.psum
+        plain = self.address // sbuf.partition_stride
+        if psum is None or not self.review.any(self.in_psum):
+            return plain
+        other = (self.address - psum.base) // psum.partition_stride
+        return self.review.where(self.in_psum, other, plain)
+
+    @cached_property
+    def start_allowed(self) -> Truth:
+        """`start_addr_active_channels`: the start partition suits the channel count (6.10)."""
+        generation = self.review.generation
+        masks = _start_masks(generation.num_channels, generation.quadrant_partitions)
+        return (self.partition & masks[self.review["num_active_channels"]]) == 0
+
+    def moved_to(self, partition: int) -> int:
+        """Return the address of the same offset in another partition; for one word only."""
+        psum = self.review.generation.psum
+        geometry = psum if psum is not None and self.in_psum else self.review.generation.sbuf
+        return int(self.address) + (partition - int(self.partition)) * geometry.partition_stride
 
 
 def window_text(generation: Generation, *, psum: bool = True) -> str:
@@ -117,13 +145,6 @@ def _start_masks(num_channels: int, quadrant: int) -> npt.NDArray[np.uint32]:
             block *= 2
         masks.append(block - 1)
     return np.array(masks, dtype=np.uint32)
-
-
-def start_allowed(review: Review, address: Any) -> Truth:
-    """`start_addr_active_channels`: the start partition suits the channel count (6.10)."""
-    generation = review.generation
-    masks = _start_masks(generation.num_channels, generation.quadrant_partitions)
-    return (partition_of(review, address) & masks[review["num_active_channels"]]) == 0
 
 
 def legal_starts(generation: Generation, channels: int) -> tuple[int, ...]:
@@ -160,36 +181,47 @@ class Operand:
         marker = self.word >> 29
         self.plain = marker == IMM
         self.register = marker == ADDR_REG
-        if review.generation.has_indirect:
-            self.index_immediate = marker == INDIRECT_IMM
-            self.index_register = marker == INDIRECT_REG
-        else:
-            self.index_immediate = self.index_register = marker < 0
+        indirect = review.generation.has_indirect
+        self.index_immediate = marker == (INDIRECT_IMM if indirect else _NO_MARKER)
+        self.index_register = marker == (INDIRECT_REG if indirect else _NO_MARKER)
         self.indirect = self.index_immediate | self.index_register
+        self.has_indirect = review.any(self.indirect)
         self.legal = self.plain | self.register | self.indirect
-        self.address = self.word & ADDRESS_MASK
+        self.start = Place(review, self.word & ADDRESS_MASK)
 
-    @property
-    def data_address(self) -> Any:
+    @cached_property
+    def data(self) -> Place:
         """The data address of an indirect pattern."""
-        return self.review[f"{self.name}.data"] & ADDRESS_MASK
+        return Place(self.review, self.review[f"{self.name}.data"] & ADDRESS_MASK)
 
+    @cached_property
+    def unflagged(self) -> Truth:
+        """The data address of an indirect pattern has no flag bits."""
+        return self.review[f"{self.name}.data"] >> 29 == 0
+
+    @cached_property
     def counts_nonzero(self) -> Truth:
-        """Tell whether every count of a tensor, or the one of an indirect pattern, is not zero."""
-        truth = True
-        for dimension in range(3):
-            truth = truth & (self.review[f"{self.name}.num[{dimension}]"] != 0)
-        if not self.review.generation.has_indirect:
+        """Every count of a tensor, or the one of an indirect pattern, is not zero."""
+        first, second, third = (self.review[f"{self.name}.num[{d}]"] != 0 for d in range(3))
+        truth = first & second & third
+        if not self.has_indirect:
             return truth
-        elements = self.review[f"{self.name}.num_elem"] != 0
-        return self.review.where(self.indirect, elements, truth)
+        return self.review.where(self.indirect, self.review[f"{self.name}.num_elem"] != 0, truth)
 
+    @cached_property
     def element_count(self) -> Any:
-        """Return the elements in one partition."""
-        total = self.review.wide(self.review[f"{self.name}.num[0]"])
-        for dimension in (1, 2):
-            total = total * self.review.wide(self.review[f"{self.name}.num[{dimension}]"])
-        if not self.review.generation.has_indirect:
+        """Elements in one partition."""
+        counts = (self.review.wide(self.review[f"{self.name}.num[{d}]"]) for d in range(3))
+        total = prod(counts, start=1)
+        if not self.has_indirect:
             return total
         elements = self.review.wide(self.review[f"{self.name}.num_elem"])
         return self.review.where(self.indirect, elements, total)
+
+
+def operand_of(review: Review, name: str) -> Operand:
+    """Return the operand `name` of a review, the same one for every rule."""
+    known = review.operands.get(name)
+    if known is None:
+        known = review.operands[name] = Operand(review, name)
+    return cast(Operand, known)

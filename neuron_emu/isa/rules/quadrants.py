@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.operands import GATHER, INDIRECT_GENERATIONS, OPCODES, SCATTER
-from neuron_emu.isa.rules.predicates import (
-    Operand,
-    implies,
-    in_psum,
-    in_sbuf,
-    partition_of,
-)
+from neuron_emu.isa.rules.predicates import Place, implies, operand_of
 
 __all__: list[str] = []
 
@@ -49,14 +42,15 @@ def indirect_quadrant_check_src3d(r: Review) -> None:
     Both must lie in the active bytes of the first partition of one quadrant (leaf
     addresses_in_same_sbuf_quadrant). Data in PSUM and an index from a register are free.
     """
-    source = Operand(r, "src")
-    data = source.data_address
+    source = operand_of(r, "src")
+    if not source.has_indirect:
+        return
     _same_quadrant(
         r,
-        source.index_immediate & (r["src.data"] >> 29 == 0) & _not_psum(r, data),
+        source.index_immediate & source.unflagged & (source.data.in_psum ^ True),
         "src.data.partition_offset",
-        ("src data", data),
-        ("the src index", source.address),
+        ("src data", source.data),
+        ("the src index", source.start),
     )
 
 
@@ -96,44 +90,39 @@ def indirect_quadrant_check_src3d_dst3d(r: Review) -> None:
     source in PSUM and any address from a register are free. The data address of the destination
     has no quadrant rule.
     """
-    source, destination = Operand(r, "src"), Operand(r, "dst")
-    index = ("dst index", destination.address)
-    field = "dst.index.partition_offset"
-    applies = destination.index_immediate
-    _same_quadrant(
-        r,
-        applies & source.plain & _not_psum(r, source.address),
-        field,
-        index,
-        ("src", source.address),
-    )
-    gather = applies & source.index_immediate & (r["src.data"] >> 29 == 0)
-    in_memory = _not_psum(r, source.data_address)
-    _same_quadrant(r, gather & in_memory, field, index, ("src data", source.data_address))
-    _same_quadrant(r, gather & (in_memory ^ True), field, index, ("the src index", source.address))
-
-
-def _not_psum(r: Review, address: Any) -> Truth:
-    return in_psum(r, address) ^ True
+    source, destination = operand_of(r, "src"), operand_of(r, "dst")
+    if not destination.has_indirect:
+        return
+    field, index = "dst.index.partition_offset", ("dst index", destination.start)
+    plain = destination.index_immediate & source.plain & (source.start.in_psum ^ True)
+    _same_quadrant(r, plain, field, index, ("src", source.start))
+    gather = destination.index_immediate & source.index_immediate
+    if not r.any(gather):
+        return
+    gather = gather & source.unflagged
+    in_psum = source.data.in_psum
+    _same_quadrant(r, gather & (in_psum ^ True), field, index, ("src data", source.data))
+    _same_quadrant(r, gather & in_psum, field, index, ("the src index", source.start))
 
 
 def _same_quadrant(
-    r: Review, applies: Truth, field: str, judged: tuple[str, Any], anchor: tuple[str, Any]
+    r: Review, applies: Truth, field: str, judged: tuple[str, Place], anchor: tuple[str, Place]
 ) -> None:
     """State `addresses_in_same_sbuf_quadrant` about an address, measured at an anchor.
 
     Quiet where another rule already refuses an address: outside the windows, or (for any legal
     channel count) off the first partition of a quadrant.
     """
+    if not r.any(applies):
+        return
     active, stride = r.generation.sbuf.active_bytes, r.generation.sbuf.partition_stride
     quadrant = r.generation.quadrant_partitions
-    subject, address = judged
-    first, second = partition_of(r, address), partition_of(r, anchor[1])
-    placed = in_sbuf(r, address) & in_sbuf(r, anchor[1])
+    first, second = judged[1].partition, anchor[1].partition
+    placed = judged[1].in_sbuf & anchor[1].in_sbuf
     placed = placed & (first % quadrant == 0) & (second % quadrant == 0)
     inside = placed
     for name, place in (judged, anchor):
-        offset = place % stride
+        offset = place.address % stride
         inside = inside & r.require(
             implies(applies, offset < active),
             field,
@@ -147,7 +136,7 @@ def _same_quadrant(
         implies(applies, first == second),
         field,
         lambda: f"partition {second}",
-        subject=f"{subject} start",
+        subject=f"{judged[0]} start",
         context=f"as {anchor[0]}",
         actual=lambda: f"partition {first}",
         leaf="addresses_in_same_sbuf_quadrant",

@@ -13,7 +13,7 @@ from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, EXPONENTIAL
 from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.rules.core import Example, Review, Text, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid, dtype_list
-from neuron_emu.isa.rules.predicates import FOUR_BYTE_DTYPES, Operand, implies
+from neuron_emu.isa.rules.predicates import FOUR_BYTE_DTYPES, implies, operand_of
 from neuron_emu.isa.text import float_text
 
 __all__ = ["BITVEC_OPS", "general_arith_ops", "integer_ops"]
@@ -340,8 +340,8 @@ def tensor_scalar_transpose_shape(r: Review) -> None:
         context="to transpose",
         nearest=lambda: str(-(-channels // 32) * 32),
     )
-    source = Operand(r, "src")
-    total = source.element_count()
+    source = operand_of(r, "src")
+    total = source.element_count
     r.require(
         total % 32 == 0,
         lambda: "src.num_elem" if source.indirect else "src.num",
