@@ -1,0 +1,1 @@
+"""Activation tables: profiles, their generator and their evaluators. Knows no instruction."""
