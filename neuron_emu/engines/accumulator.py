@@ -11,19 +11,19 @@ from attrs import define, field
 
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import AccumulatorCommand
-from neuron_emu.numerics import accumulate
 from neuron_emu.policy import Policy
 
-__all__ = ["CANONICAL_NAN", "Accumulator", "accumulated"]
+__all__ = ["CANONICAL_NAN", "Accumulator", "after_accumulating", "after_idle", "start_values"]
 
 CANONICAL_NAN = np.uint32(0x7FC00000).view(np.float32)
+Float32s = npt.NDArray[np.float32]
 
 
 @define
 class Accumulator:
     """Values float32[lanes] and `undefined` bool[lanes]; 0 and undefined at power-on."""
 
-    values: npt.NDArray[np.float32]
+    values: Float32s
     undefined: npt.NDArray[np.bool_]
     warned: bool = field(default=False)
 
@@ -44,32 +44,45 @@ class Accumulator:
         return int(self.undefined[:channels].argmax())
 
 
-def accumulated(
-    state: Accumulator,
-    command: int,
-    channels: int,
-    values: npt.NDArray[np.float32] | None,
-    seed: npt.NDArray[np.float32] | None,
-    policy: Policy,
-) -> Accumulator | None:
-    """Return the state after an accumulating DVE word whose operation is add; None if unchanged.
+def start_values(
+    state: Accumulator, command: int, channels: int, identity: float, seed: Float32s | None
+) -> Float32s:
+    """Return what an accumulating word starts from, float32[channels].
 
-    `values` is float32[channels, n] in stream order, None under IDLE; `seed` is imm1 under
-    LOAD_ACCUMULATE, float32[channels] or [1]. Lanes past the active channels stay. After IDLE the
-    active lanes are undefined: their value is kept, or becomes NaN, by policy `acc_idle`.
+    ACCUMULATE goes on, ZERO_ACCUMULATE takes the operation's `identity`, LOAD_ACCUMULATE the
+    `seed`, float32[channels] or [1] (dve-tensor-scalar.md 7).
     """
-    if command == AccumulatorCommand.IDLE or values is None:
-        if policy.acc_idle == "keep" and state.undefined[:channels].all():
-            return None
-        after = state.copy()
-        after.undefined[:channels], after.warned = True, False
-        if policy.acc_idle == "nan":
-            after.values[:channels] = CANONICAL_NAN
-        return after
+    if command == AccumulatorCommand.ACCUMULATE:
+        return state.values[:channels].copy()
+    start = np.full(channels, identity, np.float32)
+    if command == AccumulatorCommand.LOAD_ACCUMULATE and seed is not None:
+        start[...] = seed
+    return start
+
+
+def after_accumulating(
+    state: Accumulator, command: int, channels: int, values: Float32s
+) -> Accumulator:
+    """Return the state with new `values`, float32[channels]; lanes past the active ones stay.
+
+    What was undefined becomes defined, unless the word only went on from it.
+    """
     after = state.copy()
-    start = after.values[:channels]
+    after.values[:channels] = values
     if command != AccumulatorCommand.ACCUMULATE:
-        start[...] = np.float32(0) if seed is None else seed
         after.undefined[:channels] = False
-    start[...] = accumulate(start, values, order=policy.acc_order)
+    return after
+
+
+def after_idle(state: Accumulator, channels: int, policy: Policy) -> Accumulator | None:
+    """Return the state after an accumulating opcode of the DVE under IDLE; None if unchanged.
+
+    The active lanes are undefined: their value is kept, or becomes NaN, by policy `acc_idle`.
+    """
+    if policy.acc_idle == "keep" and state.undefined[:channels].all():
+        return None
+    after = state.copy()
+    after.undefined[:channels], after.warned = True, False
+    if policy.acc_idle == "nan":
+        after.values[:channels] = CANONICAL_NAN
     return after
