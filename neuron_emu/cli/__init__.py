@@ -21,6 +21,7 @@ COMMANDS = {
     "tables": "show, evaluate and build activation tables",
     "validate": "say whether each word is legal, and why not",
     "explain": "explain a rule, an opcode or a function",
+    "neff": "list and unpack NEFF files",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -15,9 +15,16 @@ import click
 from neuron_emu.errors import InputError
 from neuron_emu.generation import GENERATIONS, generation_named
 from neuron_emu.isa.enums import Engine
-from neuron_emu.isa.program import engine_named
+from neuron_emu.isa.program import Stream, engine_named
 
-__all__ = ["ENGINE_OPTION", "GENERATION_OPTION", "PROGRAMS", "atomic_output"]
+__all__ = [
+    "ENGINE_OPTION",
+    "GENERATION_OPTION",
+    "PROGRAMS",
+    "atomic_output",
+    "warn",
+    "warn_of_streams",
+]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -45,6 +52,17 @@ ENGINE_OPTION = click.option(
     help="Engine of streams that name none: pe act pool dve sp (default dve).",
 )
 PROGRAMS = click.argument("programs", nargs=-1, required=True, metavar="PROGRAM...")
+
+
+def warn(message: str) -> None:
+    """Print a warning to standard error."""
+    click.echo(f"{click.style('warning', fg='yellow', bold=True)}: {message}", err=True)
+
+
+def warn_of_streams(streams: Iterable[Stream]) -> None:
+    """Print what was odd in the files that held the streams, once each."""
+    for message in dict.fromkeys(m for stream in streams for m in stream.warnings):
+        warn(message)
 
 
 @contextmanager

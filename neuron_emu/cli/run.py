@@ -10,7 +10,13 @@ import click
 import numpy as np
 from attrs import frozen
 
-from neuron_emu.cli.common import ENGINE_OPTION, GENERATION_OPTION, PROGRAMS, atomic_output
+from neuron_emu.cli.common import (
+    ENGINE_OPTION,
+    GENERATION_OPTION,
+    PROGRAMS,
+    atomic_output,
+    warn_of_streams,
+)
 from neuron_emu.errors import InputError
 from neuron_emu.events import Event
 from neuron_emu.generation import MARIANA, Generation, generation_named
@@ -61,8 +67,9 @@ def command(
     max_steps: int,
     programs: tuple[str, ...],
 ) -> int:
-    """Run PROGRAMs: raw words (.bin), text (.asm) or a scenario (.toml), one stream an engine.
+    """Run PROGRAMs, a stream an engine: raw words (.bin), text (.asm), a scenario (.toml), a NEFF.
 
+    X.neff:sg01 is one subgraph of a NEFF, dve:X.neff the stream of one of its engines.
     SPEC is SPACE:PARTITION+OFFSET:DTYPE[CHANNELS,N...]. Dumps to - are text, a line a partition.
     The exit status is 1 after a fault or a broken expectation, and dumps are written all the same.
 
@@ -83,6 +90,7 @@ def command(
         scenarios=scenarios,
         dumps=tuple(_checked(word, machine) for word in dumps),
     )
+    warn_of_streams(job.program.streams)
     for scenario in scenarios:
         scenario.prepare(machine)
     for word in loads:

@@ -1,7 +1,9 @@
 """Programs: one stream of words for each engine, from bytes, text or files.
 
-`x.bin` holds raw words, `x.asm` text, `x.toml` is a scenario that names or holds streams; `-` is
-standard input. `act:FILE` gives a file to an engine. Sources: design.md 4, isa-encoding.md 10.
+`x.bin` holds raw words, `x.asm` text, `x.toml` is a scenario that names or holds streams; `x.neff`
+or an unpacked NEFF folder has streams for several engines, `x.neff:sg01` those of one subgraph;
+`-` is standard input. `act:FILE` gives a file to an engine, and takes that engine's streams of a
+NEFF. Sources: design.md 4, isa-encoding.md 10.
 """
 
 from __future__ import annotations
@@ -42,11 +44,17 @@ def engine_named(name: str) -> Engine:
 
 @frozen(kw_only=True)
 class Stream:
-    """The words of one engine. `data` is bytes or a read-only memory map of a file."""
+    """The words of one engine. `data` is bytes or a read-only memory map of a file.
+
+    `name` is where it came from, as the command line would name it; `warnings` what was odd there.
+    `is_member` tells a stream of a container, which is printed under its name.
+    """
 
     engine: Engine
     data: bytes | mmap.mmap = field(repr=False)
     name: str = "<bytes>"
+    warnings: tuple[str, ...] = ()
+    is_member: bool = False
 
     def __attrs_post_init__(self) -> None:
         if len(self.data) == 0:
@@ -101,9 +109,18 @@ class Program:
                 raise InputError(
                     f"engine {stream.engine.name.lower()} must have one stream, not"
                     f" {by_engine[stream.engine].name} and {stream.name}"
+                    f"{_choice(by_engine[stream.engine], stream)}"
                 )
             by_engine[stream.engine] = stream
         return by_engine
+
+
+def _choice(first: Stream, second: Stream) -> str:
+    """Say how to name one of two members of a container, which are subgraphs of one file."""
+    if not (first.is_member and second.is_member):
+        return ""
+    subgraphs = [stream.name.rpartition("/")[0] for stream in (first, second)]
+    return f"; choose a subgraph: {' or '.join(subgraphs)}"
 
 
 def split_argument(argument: str, default: Engine) -> tuple[Engine, str]:
@@ -117,17 +134,40 @@ def split_argument(argument: str, default: Engine) -> tuple[Engine, str]:
 def read_streams(argument: str, default: Engine) -> list[Stream]:
     """Read one PROGRAM argument; InputError with the file's name when it cannot be read."""
     engine, path = split_argument(argument, default)
+    if "\0" in path:
+        raise InputError("file name must not hold a NUL", place=repr(path))
     if path == "-":
         return [_stream_of(sys.stdin.buffer.read(), engine, "<stdin>")]
     if path.endswith(".toml"):
         return _scenario_streams(Path(path), default)
-    if path.endswith(".neff") or Path(path).is_dir():
-        raise InputError("NEFF files and folders are not read yet", place=path)
+    if ":" in path or path.endswith(".neff") or Path(path).is_dir():
+        # The heavier reader of containers is imported only where one may be named.
+        from neuron_emu.neff import is_neff
+
+        if is_neff(path):
+            return _neff_streams(path, engine if path != argument else None)
     if path.endswith(".asm"):
         return [Stream(engine=engine, data=assemble(read_text(path), place=path), name=path)]
     if path.endswith(".bin"):
         return [Stream(engine=engine, data=_map(Path(path)), name=path)]
     return [_stream_of(_read(Path(path)), engine, path)]
+
+
+def _neff_streams(path: str, engine: Engine | None) -> list[Stream]:
+    """Read the streams of a NEFF file or folder; those of one engine when it is given."""
+    from neuron_emu.neff import read_engine_files, split_selector
+
+    container, _ = split_selector(path)
+    return [
+        Stream(
+            engine=file.engine,
+            data=file.data,
+            name=f"{container}:{file.member.name}",
+            warnings=file.warnings,
+            is_member=True,
+        )
+        for file in read_engine_files(path, engine)
+    ]
 
 
 def _stream_of(data: bytes, engine: Engine, name: str) -> Stream:
@@ -189,7 +229,9 @@ def _scenario_streams(path: Path, default: Engine) -> list[Stream]:
             place = f"{path} streams.{name}"
             streams.append(Stream(engine=engine, data=assemble(source, place=place), name=place))
         else:
-            streams.extend(read_streams(str(path.parent / source), engine))
+            if source.endswith(".toml"):
+                raise InputError(f"streams.{name} must not be a scenario", place=str(path))
+            streams.extend(read_streams(f"{name}:{path.parent / source}", default))
     return streams
 
 
