@@ -12,6 +12,7 @@ from attrs import frozen
 
 from neuron_emu.isa.enums import member
 from neuron_emu.isa.layout import numpy_dtype_of, spans_of
+from neuron_emu.isa.opcodes import opcode_name
 
 __all__ = ["Column", "column_of", "field_text", "read_field", "write_field"]
 
@@ -88,6 +89,8 @@ def field_text(word: bytes, record: type[Any], path: str) -> str:
     if span.enum is not None:
         named = member(span.enum, value)
         return named.name if named is not None else f"{value:#04x}"
+    if path == "header.opcode":
+        return f"{opcode_name(value)} ({value:#04x})"
     if path.rpartition(".")[2].startswith(("reserved", "padding")):
         return "0x" + word[span.first_byte : span.last_byte + 1].hex()
     return str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from attrs import define, field
@@ -12,7 +12,7 @@ from neuron_emu.generation import MARIANA, Generation
 from neuron_emu.isa.codec import encode, record_type_of
 from neuron_emu.isa.diagnostics import Finding
 from neuron_emu.isa.enums import Engine
-from neuron_emu.isa.program import Program, Stream
+from neuron_emu.isa.program import Program
 from neuron_emu.isa.records import WORD_BYTES
 from neuron_emu.isa.rules import Rule, rules_for
 from neuron_emu.isa.rules.core import WordReview
@@ -122,20 +122,22 @@ def validate(
 ) -> list[Finding]:
     """Judge a word of 64 bytes, a decoded record, or every word of a program.
 
-    The findings of a program carry their place. `allow` names rules of streams to leave out.
-    Raises InputError for bytes of another length.
+    The findings of a program carry their place, each stream is judged for its engine, and rules
+    across words add warnings; `allow` names those to leave out. Raises InputError for bytes of
+    another length and for an unknown name.
     """
     if isinstance(program, Program):
+        # The pass over streams stands on this module.
+        from neuron_emu.isa.stream_pass import allowed_names, findings_of_stream
+
+        allowed = allowed_names(allow)
         return [
             finding
             for stream in program.streams
-            for finding in _of_stream(stream, judge_of(generation, stream.engine, policy))
+            for finding in findings_of_stream(
+                stream, Judge(generation, stream.engine, policy), allowed
+            )
         ]
-    word = bytes(program) if isinstance(program, (bytes, bytearray, memoryview)) else None
-    return list(findings_of_word(word or encode(program), generation, engine, policy))
-
-
-def _of_stream(stream: Stream, judge: Judge) -> Iterator[Finding]:
-    for index, word in enumerate(stream):
-        for finding in judge.findings(word):
-            yield finding.at(stream.name, stream.engine, index, index * WORD_BYTES)
+    if isinstance(program, (bytes, bytearray, memoryview)):
+        return list(findings_of_word(bytes(program), generation, engine, policy))
+    return list(findings_of_word(encode(program), generation, engine, policy))

@@ -18,7 +18,7 @@ from neuron_emu.isa.rules import (
     quadrants,
     tensor_scalar,
 )
-from neuron_emu.isa.rules.core import RULES, Rule, rules_for
+from neuron_emu.isa.rules.core import COMMON_OPCODES, RULES, Rule, rules_for
 
 TOPICS = (
     header,
@@ -32,4 +32,9 @@ TOPICS = (
     control,
 )
 
-__all__ = ["RULES", "TOPICS", "Rule", "rules_for"]
+__all__ = ["RULES", "TOPICS", "Rule", "has_own_rules", "rules_for"]
+
+
+def has_own_rules(opcode: int) -> bool:
+    """Tell whether an opcode has rules beyond those that every word has."""
+    return any(opcode in r.opcodes and len(r.opcodes) < COMMON_OPCODES for r in RULES.values())

@@ -112,7 +112,8 @@ def check_place(
         r.require(
             implies(applies & place.in_psum, wide),
             field,
-            lambda: f"in SBUF for {_dtype_name(dtype)}, {reason}",
+            "in SBUF",
+            context=lambda: f"for {_dtype_name(dtype)}, {reason}",
             subject=f"{subject} address",
             actual=lambda: f"{address:#x} in PSUM",
             leaf="tensor_start_addr_valid",

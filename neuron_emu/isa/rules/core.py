@@ -51,6 +51,8 @@ Text = str | Callable[[], str]
 """A text, or what makes it when it is needed."""
 
 ALL_OPCODES = frozenset(range(256))
+COMMON_OPCODES = 200
+"""A rule of at least so many opcodes is about what every word has."""
 DEFAULT_POLICY = Policy()
 
 

@@ -114,20 +114,21 @@ def has_valid_neuron_header(r: Review) -> None:
     meaning. 0xff is the enum's INVALID member and no instruction.
     The debug bytes are free. COMPACT_CONTROL_INST of maverick has no length byte.
     """
-    r.require(
+    known = r.require(
         r.opcode in r.generation.opcodes and r.opcode != INVALID,
         "header.opcode",
         f"an opcode of {r.generation.name}",
         subject="opcode",
         actual=f"{r.opcode:#04x} ({opcode_name(r.opcode)})",
     )
-    if r.opcode == COMPACT_CONTROL and r.opcode in r.generation.opcodes:
+    if r.opcode == COMPACT_CONTROL and known:
         return
     r.require(
         r["header.inst_word_len"] == INSTRUCTION_WORD_LENGTH,
         "header.inst_word_len",
         f"{INSTRUCTION_WORD_LENGTH} dwords",
         subject="inst_word_len",
+        after=known,
     )
 
 
