@@ -135,7 +135,7 @@ class Clamp:
         return self.sat_point << MANTISSA_BITS | self.mantissa_point
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, cache_hash=True)
 class Profile:
     """One activation table with the information of all 24 keys (pwp-model.md 2.1).
 
