@@ -19,7 +19,7 @@ class Fault:
     """Why a stream stopped.
 
     `name` is the failing conjunct of a refused word, or one of `address`, `opcode`, `tables`,
-    `deadlock`, `max_steps`, `no_model`. `address` is the first bad local address, if any.
+    `register`, `branch`, `divide`, `deadlock`, `max_steps`, `no_model`. `address` is the first bad local address, if any.
     `names` lists all failing conjuncts. `index` is the word's place in its stream.
     """
 

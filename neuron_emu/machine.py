@@ -1,6 +1,6 @@
 """The machine: engines over one core's memories and semaphores, and the only writer of state.
 
-`Machine.step` issues one word, `Machine.run` all of them. A fault is a result: it stops the run
+`Machine.step` executes one word, `Machine.run` all of them. A fault is a result: it stops the run
 and leaves the state as it was before the word (design.md 5).
 """
 
@@ -12,81 +12,48 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from attrs import define, field, frozen
+from attrs import frozen
 
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.core import Effects, EngineState, Prepared, Problem
-from neuron_emu.engines.kernels import Kernel, find_kernel, route_stations
+from neuron_emu.engines.kernels import route_stations
 from neuron_emu.engines.resident import TableLibrary
-from neuron_emu.engines.sequencer import (
-    SyncState,
-    apply_update,
-    apply_wait,
-    is_ready,
-    wait_sentence,
-)
+from neuron_emu.engines.sequencer import SyncChange, SyncState
 from neuron_emu.errors import InputError
 from neuron_emu.events import Event, Fault, Notice
 from neuron_emu.generation import Generation, generation_named
 from neuron_emu.isa.assembly import disassemble_word
-from neuron_emu.isa.codec import decode
 from neuron_emu.isa.diagnostics import Finding
-from neuron_emu.isa.enums import Engine, WaitMode
-from neuron_emu.isa.program import Program, Stream
-from neuron_emu.isa.records import Events
-from neuron_emu.isa.validate import findings_of_word
+from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.program import Program
+from neuron_emu.issue import Issued, Issuer, Queue
 from neuron_emu.memory import Memory
 from neuron_emu.numerics import NumberFormats
 from neuron_emu.policy import Policy
+from neuron_emu.scheduler import Scheduler
+from neuron_emu.snapshot import Checkpoint, digest, engine_frame
 from neuron_emu.tensor_spec import TensorSpec, dump, load
+from neuron_emu.undo import DEFAULT_LIMIT_BYTES, UndoLog
 
 __all__ = ["Machine", "RunResult"]
 
 MAX_STEPS = 10_000_000
 """Words after which a run stops (design.md 5)."""
-_NO_EVENTS = Events(wait_mode=0, wait_idx=0, update_mode=0, update_idx=0, semaphore_value=0)
 
 
 @frozen(kw_only=True)
 class RunResult:
-    """How a run ended: words executed, the fault that stopped it, all warnings."""
+    """How a run ended: words executed, the fault that stopped it, all warnings, sets loaded."""
 
     steps: int
     fault: Fault | None
     warnings: tuple[Notice, ...]
+    table_loads: int = 0
 
     @property
     def is_clean(self) -> bool:
         """True without a fault; warnings alone are clean."""
         return self.fault is None
-
-
-@define(eq=False)
-class _Issued:
-    """What is known of one word on one engine: decoded and judged once, prepared when it runs."""
-
-    record: Any
-    events: Events | None
-    findings: tuple[Finding, ...]
-    kernel: Kernel | Problem
-    prepared: Prepared | None = None
-    register_values: tuple[int, ...] = ()
-    reads_checked: bool = False
-
-
-@define(eq=False)
-class _Queue:
-    """The stream of one engine and how far it has come."""
-
-    stream: Stream
-    state: EngineState
-    position: int = 0
-    ended: bool = False
-    issued: dict[bytes, _Issued] = field(factory=dict)
-
-    @property
-    def is_finished(self) -> bool:
-        return self.ended or self.position >= len(self.stream)
 
 
 class Machine:
@@ -105,10 +72,13 @@ class Machine:
         *,
         tables: str | Path | None = None,
         sanitize: bool = False,
+        interleave: int | None = None,
     ) -> None:
         """Make a machine; `tables` is a directory of profiles to use instead of the shipped ones.
 
         With `sanitize` each read of bytes that were never written warns, else only the first.
+        Engines take turns, a word each; with `interleave`, a seed, their order is drawn, and
+        other engines may run between the reads of a word and its writes.
         """
         if isinstance(generation, str):
             generation = generation_named(generation)
@@ -120,18 +90,18 @@ class Machine:
         self.library = TableLibrary(Path(tables) if tables is not None else None)
         self.sanitize = sanitize
         self.steps = 0
+        self.table_loads = 0
         self.warnings: list[Notice] = []
         self.listeners: list[Callable[[Event], None]] = []
-        self._random = self.formats.new_generator()
         self._engines: dict[Engine, EngineState] = {}
-        self._queues: list[_Queue] = []
-        self._turn = 0
-        self._warned_uninitialised = False
+        self._issuer = Issuer(generation, self.policy, self.library, self._warn, sanitize=sanitize)
+        self._scheduler = Scheduler(self._issuer, self.sync, interleave)
+        self._log: UndoLog | None = None
 
     # --- state that users see ---------------------------------------------------------------
 
     def engine(self, engine: Engine) -> EngineState:
-        """Return the state of an engine: registers, accumulator, resident tables."""
+        """Return the state of an engine: registers, accumulator, resident tables, position."""
         if engine not in self._engines:
             self._engines[engine] = EngineState(
                 engine=engine,
@@ -139,7 +109,7 @@ class Machine:
                 policy=self.policy,
                 formats=self.formats,
                 memory=self.memory,
-                random=self._random,
+                random=self.formats.new_generator(),
                 registers=[0] * self.generation.num_address_registers,
                 accumulator=Accumulator.at_power_on(self.generation),
                 library=self.library,
@@ -147,8 +117,14 @@ class Machine:
         return self._engines[engine]
 
     def write(self, spec: str | TensorSpec, array: npt.ArrayLike) -> None:
-        """Store an array in memory by its SPEC (design.md 4)."""
-        load(self.memory, _spec(spec), np.asarray(array))
+        """Store an array in memory by its SPEC (design.md 4).
+
+        While undo is recorded, a write between two words is undone together with the first one.
+        """
+        spec = _spec(spec)
+        if self._log is not None:
+            self._log.note_memory(spec.operand(self.memory))
+        load(self.memory, spec, np.asarray(array))
 
     def read(self, spec: str | TensorSpec) -> npt.NDArray[Any]:
         """Return the values at a SPEC: floats as float32, integers as themselves, or bits."""
@@ -167,191 +143,242 @@ class Machine:
     # --- running ----------------------------------------------------------------------------
 
     def load(self, program: Program) -> None:
-        """Give streams to their engines, which start at the first word."""
-        self._queues = [
-            _Queue(stream, self.engine(engine))
+        """Give streams to their engines, which start at the first word; undo starts anew."""
+        queues = [
+            Queue(stream, self.engine(engine))
             for engine, stream in program.one_per_engine().items()
         ]
-        self._turn = 0
+        self._scheduler.start(queues)
+        if self._log is not None:
+            self._log.clear()
 
     def run(self, program: Program | None = None, *, max_steps: int = MAX_STEPS) -> RunResult:
         """Run until every stream has ended, a word faults, or `max_steps` words have run."""
         if program is not None:
             self.load(program)
-        first = self.steps
+        first, loads = self.steps, self.table_loads
         fault: Fault | None = None
-        while fault is None and not self.is_finished:
+        while fault is None and not self._scheduler.is_finished:
             if self.steps - first >= max_steps:
-                queue = self._queues[self._turn % len(self._queues)]
                 message = f"stopped after {max_steps} words (--max-steps)"
-                fault = self._fault(queue, Problem("max_steps", message))
+                fault = self._fault(self._scheduler.first, Problem("max_steps", message))
                 break
             fault = self.step()
-        return RunResult(steps=self.steps - first, fault=fault, warnings=tuple(self.warnings))
+        return RunResult(
+            steps=self.steps - first,
+            fault=fault,
+            warnings=tuple(self.warnings),
+            table_loads=self.table_loads - loads,
+        )
 
     @property
     def is_finished(self) -> bool:
         """True when no stream has a word left."""
-        return all(queue.is_finished for queue in self._queues)
+        return self._scheduler.is_finished
 
     def position(self, engine: Engine) -> int:
         """Return the index of the next word of an engine's stream."""
-        return next((q.position for q in self._queues if q.state.engine is engine), 0)
+        return self.engine(engine).position
 
     def step(self) -> Fault | None:
-        """Issue one word of the next engine whose wait is satisfied, in turn.
+        """Execute one word of the next engine whose waits are met.
 
-        Returns the fault that stopped it, None when it ran or when nothing is left.
+        Under `interleave` this goes on until some word has completed; others may be left between
+        their reads and their writes. Returns the fault that stopped it, None when a word ran or
+        when nothing is left.
         """
-        waiting: list[tuple[_Queue, Events]] = []
-        for offset in range(len(self._queues)):
-            number = (self._turn + offset) % len(self._queues)
-            queue = self._queues[number]
-            if queue.is_finished:
-                continue
-            word = queue.stream[queue.position]
-            issued = queue.issued.get(word) or self._issue(queue, word)
-            if issued.events is None or is_ready(issued.events, self.sync, queue.state.registers):
-                self._turn = (number + 1) % len(self._queues)
-                return self._execute(queue, word, issued)
-            waiting.append((queue, issued.events))
-        return self._deadlock(waiting) if waiting else None
+        log = self._log
+        if log is None:
+            return self._advance()
+        if self._scheduler.is_finished:
+            return None
+        log.begin(self._frame([queue.state for queue in self._scheduler.queues]))
+        fault = self._advance()
+        log.commit(is_complete=fault is None)
+        return fault
 
-    def _issue(self, queue: _Queue, word: bytes) -> _Issued:
-        record = decode(word, self.generation)
-        events = getattr(record, "events", None)
-        engine = queue.state.engine
-        issued = _Issued(
-            record=record,
-            events=None if events == _NO_EVENTS else events,
-            findings=findings_of_word(word, self.generation, engine, self.policy),
-            kernel=find_kernel(word[0], engine, self.generation),
-        )
-        queue.issued[word] = issued
-        return issued
+    def _advance(self) -> Fault | None:
+        if self._scheduler.draw is not None:
+            return self._advance_drawn()
+        found = self._scheduler.in_turn()
+        if found is None:
+            return self._deadlock()
+        queue, issued = found
+        effects = self._begin(queue, issued)
+        if isinstance(effects, Fault):
+            return effects
+        self._finish(queue, issued, effects)
+        return None
 
-    def _execute(self, queue: _Queue, word: bytes, issued: _Issued) -> Fault | None:
+    def _advance_drawn(self) -> Fault | None:
+        while True:
+            queue = self._scheduler.drawn()
+            if queue is None:
+                return self._deadlock()
+            if queue.pending is not None:
+                (issued, effects), queue.pending = queue.pending, None
+                self._finish(queue, issued, effects)
+                return None
+            issued = self._issuer.issued(queue)
+            begun = self._begin(queue, issued)
+            if isinstance(begun, Fault):
+                return begun
+            # The bits may be views of memory, which other engines change before they are stored.
+            held = tuple((operand, bits.copy()) for operand, bits in begun.writes)
+            queue.pending = issued, begun._replace(writes=held)
+
+    def _begin(self, queue: Queue, issued: Issued) -> Effects | Fault:
+        """Do the first moment of a word: its reads, the flips of its waits, its READ updates."""
         if self.listeners:
-            self._emit(queue, "issue", None, {"text": disassemble_word(word, self.generation)})
-        problem = self._refusal(queue, issued)
-        prepared = problem or self._prepare(queue, issued)
+            text = disassemble_word(issued.word, self.generation)
+            self._emit(queue, "issue", None, {"text": text})
+        tables = queue.state.tables
+        prepared = self._issuer.prepared(queue, issued)
+        self.table_loads += queue.state.tables is not tables
         if isinstance(prepared, Problem):
             return self._fault(queue, prepared, issued.findings)
-        if not issued.reads_checked:
-            self._check_reads(queue, issued, prepared)
-        if prepared.uses_accumulator:
-            self._check_accumulator(queue, prepared.uses_accumulator)
-        effects = prepared.execute()
+        try:
+            effects = prepared.execute()
+        except InputError as error:
+            # A table that does not cover its input says so when it meets it.
+            effects = Problem("tables", str(error))
         if isinstance(effects, Problem):
             return self._fault(queue, effects)
         if self.listeners:
-            self._emit_stations(queue, word, issued, prepared, effects)
-        self._apply(queue, issued.events, effects)
-        return None
+            self._emit_stations(queue, issued, prepared, effects)
+        for wait in issued.waits:
+            change = wait.change()
+            if change is not None:
+                self._set(change)
+        if issued.read_updates:
+            self._update(queue, issued.read_updates)
+        return effects
 
-    def _refusal(self, queue: _Queue, issued: _Issued) -> Problem | None:
-        """Return why a word is not executed at all; findings are only told under invalid=warn."""
-        errors = [f for f in issued.findings if f.severity == "error"]
-        kernel = issued.kernel
-        if errors and self.policy.invalid == "refuse":
-            message = "; ".join(dict.fromkeys(f.message for f in errors))
-            if isinstance(kernel, Problem) and kernel.name == "opcode":
-                message = f"{message}; {kernel.message}"
-            return Problem(errors[0].name, message)
-        for finding in errors:
-            self._warn(queue, finding.name, finding.message)
-        return kernel if isinstance(kernel, Problem) else None
-
-    def _prepare(self, queue: _Queue, issued: _Issued) -> Prepared | Problem:
-        """Return the prepared word, made anew when a register it uses has changed."""
-        state = queue.state
-        prepared = issued.prepared
-        if prepared is not None and (
-            not prepared.registers or issued.register_values == _register_values(state, prepared)
-        ):
-            return prepared
-        kernel = issued.kernel
-        if isinstance(kernel, Problem):
-            return kernel
-        if kernel.function is not None and state.tables is None:
-            self._load_tables(queue, kernel.function)
-        made = kernel.prepare(issued.record, state)
-        if isinstance(made, Problem):
-            return made
-        if made.is_reusable:
-            issued.prepared = made
-            issued.register_values = _register_values(state, made)
-        issued.reads_checked = False
-        return made
-
-    def _load_tables(self, queue: _Queue, function: str) -> None:
-        """Follow policy `tables` for an engine that holds no set."""
-        tables = self.library.lowest_with(function) if self.policy.tables == "auto" else None
-        if tables is not None:
-            queue.state.tables = tables
-            self._warn(
-                queue,
-                "no_tables_loaded",
-                f"no function set was loaded; installed {tables.set.name} (index"
-                f" {tables.set.index}), the lowest that holds {function}",
-            )
-
-    def _check_reads(self, queue: _Queue, issued: _Issued, prepared: Prepared) -> None:
-        """Warn of the first byte read before anything wrote it: once a run, or each time."""
-        if self._warned_uninitialised and not self.sanitize:
-            return
-        addresses = prepared.unwritten_reads()
-        for address in addresses if self.sanitize else addresses[:1]:
-            self._warned_uninitialised = True
-            self._warn(
-                queue,
-                "uninitialised_read",
-                f"reads bytes that nothing wrote, first at {address:#x}; their value is policy"
-                f" uninitialised={self.policy.uninitialised}",
-            )
-        issued.reads_checked = not addresses and issued.prepared is prepared
-
-    def _check_accumulator(self, queue: _Queue, channels: int) -> None:
-        accumulator = queue.state.accumulator
-        lane = accumulator.first_use_of_undefined(channels)
-        if lane is None:
-            return
-        accumulator.warned = True
-        value = float(accumulator.values[lane])
-        self._warn(
-            queue,
-            "undefined_accumulator",
-            f"uses the {queue.state.engine.name} accumulator, which is undefined (power-on or"
-            f" after IDLE): what is drained, from {value:.9g} in lane {lane} on, is not to be"
-            " relied on",
-        )
-
-    def _apply(self, queue: _Queue, events: Events | None, effects: Effects) -> None:
-        """Write the effects of one word, fire its wait and update, and move on."""
-        if events is not None:
-            apply_wait(events, self.sync)
+    def _finish(self, queue: Queue, issued: Issued, effects: Effects) -> None:
+        """Do the second moment of a word: its writes, its COMPLETE updates; then move on."""
+        log = self._log
         for operand, bits in effects.writes:
+            if log is not None:
+                log.note_memory(operand)
             operand.write(bits)
         state = queue.state
         if effects.accumulator is not None:
             state.accumulator = effects.accumulator
         if effects.tables is not None:
             state.tables = effects.tables
-            queue.issued.clear()
-        if events is not None:
-            changed = apply_update(events, self.sync, state.registers)
-            if changed and self.listeners:
-                self._emit(queue, "station", "update", {"changed": changed})
-        queue.position += 1
+            self.table_loads += 1
+        if effects.registers:
+            self._set_items(state.registers, effects.registers)
+        if effects.latches:
+            self._set_items(state.latches, effects.latches)
+        for change in effects.sync:
+            self._set(change)
+        if issued.complete_updates:
+            self._update(queue, issued.complete_updates)
+        state.position = state.position + 1 if effects.target is None else effects.target
         queue.ended = effects.ends
         self.steps += 1
 
+    def _update(self, queue: Queue, updates: Iterable[Any]) -> None:
+        for update in updates:
+            change = update.change(self.sync, queue.state.registers)
+            self._set(change)
+            if self.listeners:
+                self._emit(queue, "station", "update", {"changed": str(change)})
+
+    def _set(self, change: SyncChange) -> None:
+        self._set_items(self.sync.of_kind(change.kind), ((change.index, change.value),))
+
+    def _set_items(self, container: Any, items: Iterable[tuple[Any, Any]]) -> None:
+        for key, value in items:
+            if self._log is not None:
+                self._log.note_item(container, key)
+            container[key] = value
+
+    # --- going back -------------------------------------------------------------------------
+
+    def record_undo(self, is_on: bool = True, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        """Begin or end recording what each word overwrites, in about `limit_bytes` of memory.
+
+        Steps before this call cannot be undone. When the limit is reached the oldest steps are
+        dropped; `undo_depth` tells how many are left, and a `checkpoint` made earlier leads
+        further back.
+        """
+        self._log = UndoLog(limit_bytes) if is_on else None
+
+    @property
+    def undo_depth(self) -> int:
+        """The number of steps that `undo` can take back now."""
+        return 0 if self._log is None else len(self._log)
+
+    def undo(self) -> bool:
+        """Take the last step back, exactly; False when none is recorded (any more).
+
+        Warnings and faults since then are forgotten; events that listeners got are not.
+        """
+        if self._log is None or not self._log.undo():
+            return False
+        self._issuer.forget_reads()
+        return True
+
+    def snapshot(self) -> bytes:
+        """Return a digest of the whole state: equal digests mean equal states."""
+        return digest(self, self._private())
+
+    def checkpoint(self) -> Checkpoint:
+        """Return a copy of the whole state, which `restore` puts back; it holds written pages."""
+        states = [self.engine(engine) for engine in Engine]
+        return Checkpoint.of(self, self._frame(states))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put back the state of a checkpoint of this machine's program; undo starts anew."""
+        checkpoint.put_back(self)
+        self._issuer.forget_reads()
+        if self._log is not None:
+            self._log.clear()
+
+    def _private(self) -> tuple[Any, ...]:
+        """Return the state that is not of an engine or a memory."""
+        scheduler = self._scheduler
+        queues = [
+            (queue.state.engine, queue.ended, queue.pending and queue.pending[1])
+            for queue in scheduler.queues
+        ]
+        return (
+            self.steps,
+            self.table_loads,
+            self.warnings,
+            self._issuer.warned_uninitialised,
+            scheduler.turn,
+            scheduler.draw,
+            queues,
+        )
+
+    def _frame(self, states: Iterable[EngineState]) -> Callable[[], None]:
+        """Return what puts back all state that is kept by reference, as it is now."""
+        scheduler, issuer = self._scheduler, self._issuer
+        counts = (self.steps, self.table_loads, len(self.warnings))
+        told, turn, draw = issuer.warned_uninitialised, scheduler.turn, scheduler.draw
+        queues = [(queue, queue.ended, queue.pending) for queue in scheduler.queues]
+        engines = [engine_frame(state) for state in states]
+
+        def put_back() -> None:
+            self.steps, self.table_loads, num_warnings = counts
+            del self.warnings[num_warnings:]
+            issuer.warned_uninitialised, scheduler.turn, scheduler.draw = told, turn, draw
+            for queue, ended, pending in queues:
+                queue.ended, queue.pending = ended, pending
+            for restore in engines:
+                restore()
+
+        return put_back
+
     # --- reports ----------------------------------------------------------------------------
 
-    def _fault(self, queue: _Queue, problem: Problem, findings: tuple[Finding, ...] = ()) -> Fault:
+    def _fault(self, queue: Queue, problem: Problem, findings: tuple[Finding, ...] = ()) -> Fault:
         fault = Fault(
             engine=queue.state.engine,
-            index=queue.position,
+            index=queue.state.position,
             name=problem.name,
             message=problem.message,
             address=problem.address,
@@ -364,37 +391,33 @@ class Machine:
             self._emit(queue, "fault", None, detail)
         return fault
 
-    def _deadlock(self, waiting: list[tuple[_Queue, Events]]) -> Fault:
-        sentences = [
-            f"{queue.state.engine.name.lower()} at word {queue.position}"
-            f" {wait_sentence(events, self.sync, queue.state.registers)}"
-            for queue, events in waiting
-            if events.wait_mode != WaitMode.NONE
-        ]
-        return self._fault(waiting[0][0], Problem("deadlock", "; ".join(sentences)))
+    def _deadlock(self) -> Fault | None:
+        found = self._scheduler.deadlock()
+        return None if found is None else self._fault(*found)
 
-    def _warn(self, queue: _Queue, name: str, message: str) -> None:
+    def _warn(self, queue: Queue, name: str, message: str) -> None:
+        state = queue.state
         self.warnings.append(
-            Notice(engine=queue.state.engine, index=queue.position, name=name, message=message)
+            Notice(engine=state.engine, index=state.position, name=name, message=message)
         )
         if self.listeners:
             self._emit(queue, "warning", None, {"name": name, "message": message})
 
     def _emit_stations(
-        self, queue: _Queue, word: bytes, issued: _Issued, prepared: Prepared, effects: Effects
+        self, queue: Queue, issued: Issued, prepared: Prepared, effects: Effects
     ) -> None:
         kernel = issued.kernel
         if isinstance(kernel, Problem):
             return
-        stations = route_stations(word[0], kernel, queue.state.engine, self.generation)
+        stations = route_stations(issued.word[0], kernel, queue.state.engine, self.generation)
         for name, detail in [*stations, *prepared.stations(effects)]:
             self._emit(queue, "station", name, detail)
 
-    def _emit(self, queue: _Queue, kind: str, station: str | None, detail: dict[str, Any]) -> None:
+    def _emit(self, queue: Queue, kind: str, station: str | None, detail: dict[str, Any]) -> None:
         event = Event(
             step=self.steps,
             engine=queue.state.engine,
-            index=queue.position,
+            index=queue.state.position,
             kind=kind,
             station=station,
             detail=detail,
@@ -405,8 +428,3 @@ class Machine:
 
 def _spec(spec: str | TensorSpec) -> TensorSpec:
     return TensorSpec.parse(spec) if isinstance(spec, str) else spec
-
-
-def _register_values(state: EngineState, prepared: Prepared) -> tuple[int, ...]:
-    registers = state.registers
-    return tuple(registers[number % len(registers)] for number in prepared.registers)

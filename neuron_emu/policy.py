@@ -163,6 +163,22 @@ class Policy:
         "round to nearest even; stochastic is seeded, and never claimed equal to hardware",
         "dve-tensor-scalar.md 6.7",
     )
+    program_counter: str = _row(
+        "this|next",
+        "relative branches and registers 128 and 129 count from the byte offset of the word itself",
+        "isa-encoding.md 7.1, 9",
+    )
+    range_clear: str = _row(
+        "both|semaphores|events",
+        "the name of 0xB0 speaks of events and semaphores, and no field chooses between them",
+        "isa-encoding.md 9 (CTRL_ER)",
+    )
+    move_order: str = _row(
+        "sequential|parallel",
+        "the pairs of one MOVE take effect one after the other, or all are read before one is"
+        " written; only a chain of registers tells them apart",
+        "isa-encoding.md 9 (CTRL_MV)",
+    )
     seed: int = _number(
         0,
         "seed of stochastic rounding and of uninitialised=random; the runtime's default is 0",

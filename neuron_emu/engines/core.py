@@ -15,10 +15,11 @@ from attrs import define, field, frozen
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.resident import ResidentTables, TableLibrary
 from neuron_emu.engines.result_tables import ResultTables
+from neuron_emu.engines.sequencer import SyncChange
 from neuron_emu.errors import InputError
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import AddressMarker, DType, Engine, ImmediateSource, member
-from neuron_emu.isa.records import Address, Immediate, IndirectPattern, Pattern
+from neuron_emu.isa.records import WORD_BYTES, Address, Immediate, IndirectPattern, Pattern
 from neuron_emu.isa.text import DTYPE_CODES
 from neuron_emu.memory import (
     AccessPattern,
@@ -38,6 +39,7 @@ __all__ = [
     "Prepared",
     "Problem",
     "Scalar",
+    "register_value",
     "registers_of",
     "resolve_pattern",
     "resolve_scalar",
@@ -57,14 +59,21 @@ class Problem:
 class Effects(NamedTuple):
     """What one execution changes; the machine applies it and nothing else.
 
-    `writes` are operands with the bits to store in them, `accumulator` and `tables` the new state
-    of the engine or None for no change. `ends` stops the stream after this word.
+    `writes` are operands with the bits to store in them, in order. `accumulator` and `tables` are
+    the new state of the engine, None for no change, `registers` pairs of number and value.
+    `latches` are pairs of a name and a new value of `EngineState.latches`, which is never changed
+    in place. `sync` sets semaphores and events. `ends` stops the stream after this word, else
+    `target` is the index of the next word where that is not the following one.
     """
 
     writes: tuple[tuple[Operand, Bits], ...] = ()
     accumulator: Accumulator | None = None
     tables: ResidentTables | None = None
     ends: bool = False
+    registers: tuple[tuple[int, int], ...] = ()
+    latches: tuple[tuple[str, Any], ...] = ()
+    sync: tuple[SyncChange, ...] = ()
+    target: int | None = None
 
 
 class Prepared(Protocol):
@@ -94,7 +103,14 @@ class Prepared(Protocol):
 
 @define(eq=False)
 class EngineState:
-    """One engine of a machine: registers, accumulator, resident tables, and what it works on."""
+    """One engine of a machine: registers, accumulator, resident tables, and what it works on.
+
+    Attributes
+    ----------
+    latches: what a word leaves inside the engine for later ones, by name: keys to match, a mask.
+    position, num_words: index of the word to execute, and the length of the engine's stream.
+    random: the engine's own generator, so that its results do not depend on the other engines.
+    """
 
     engine: Engine
     generation: Generation
@@ -107,6 +123,18 @@ class EngineState:
     library: TableLibrary
     tables: ResidentTables | None = None
     result_tables: ResultTables = field(factory=ResultTables)
+    latches: dict[str, Any] = field(factory=dict)
+    position: int = 0
+    num_words: int = 0
+
+    @property
+    def program_counter(self) -> int:
+        """The byte offset in the stream that registers 128 and 129 show and branches count from.
+
+        Policy `program_counter`: of the word that executes, or of the next one.
+        """
+        is_next = self.policy.program_counter == "next"
+        return (self.position + is_next) * WORD_BYTES
 
     def compiled(self, function: str) -> CompiledProfile | Problem:
         """Return the resident profile of a function, or why there is none."""
@@ -145,6 +173,8 @@ class EngineState:
         address = resolve_scalar(source, immediate, self.registers)
         if address is None:
             return Scalar(np.array([immediate.word], np.uint32), None)
+        if isinstance(address, Problem):
+            return address
         operand = self.memory.operand(
             AccessPattern(start=address, step=(1,), num=(1,)),
             DType.FP32.size_bytes,
@@ -198,9 +228,16 @@ def problem_of(fault: MemoryFault) -> Problem:
     )
 
 
-def _resolve(address: Address, registers: list[int]) -> int:
+def register_value(number: int, registers: list[int]) -> int | Problem:
+    """Return what a register that holds an address has in it."""
+    if number < len(registers):
+        return registers[number]
+    return Problem("register", f"register must be 0 to {len(registers) - 1}, not {number}")
+
+
+def _resolve(address: Address, registers: list[int]) -> int | Problem:
     if address.is_register:
-        return registers[address.register % len(registers)]
+        return register_value(address.register, registers)
     return address.partition_offset
 
 
@@ -214,25 +251,26 @@ def resolve_pattern(
         )
     if pattern.start.kind is None:
         return Problem("address", f"address marker {pattern.start.marker << 5:#04x} is not legal")
+    start = _resolve(pattern.start, registers)
+    if isinstance(start, Problem):
+        return start
     if isinstance(pattern, IndirectPattern):
         return ResolvedIndirect(
-            index_address=_resolve(pattern.index, registers),
+            index_address=start,
             data_address=pattern.data.partition_offset,
             num_elements=pattern.num_elem,
         )
     if pattern.start.kind in (AddressMarker.INDIRECT_IMM, AddressMarker.INDIRECT_REG):
         return Problem("address", "this generation has no indirect patterns")
-    return AccessPattern(
-        start=_resolve(pattern.start, registers), step=pattern.steps, num=pattern.counts
-    )
+    return AccessPattern(start=start, step=pattern.steps, num=pattern.counts)
 
 
-def resolve_scalar(source: int, immediate: Immediate, registers: list[int]) -> int | None:
+def resolve_scalar(source: int, immediate: Immediate, registers: list[int]) -> int | Problem | None:
     """Return the address of a pointer or register immediate, None for an inline value."""
     if source == ImmediateSource.POINTER:
         return immediate.word
     if source == ImmediateSource.REG_PTR:
-        return registers[immediate.register % len(registers)]
+        return register_value(immediate.register, registers)
     return None
 
 

@@ -10,7 +10,13 @@ from typing import Any
 
 from attrs import frozen
 
-from neuron_emu.engines import accumulator_read, control, exponential
+from neuron_emu.engines import (
+    accumulator_read,
+    control,
+    exponential,
+    register_words,
+    tensor_scalar,
+)
 from neuron_emu.engines.core import EngineState, Prepared, Problem
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import Engine
@@ -23,7 +29,22 @@ from neuron_emu.isa.families.control import (
     NOTIFY,
     PSEUDO_INST,
 )
+from neuron_emu.isa.families.event_semaphore import (
+    EVENT_SEMAPHORE,
+    EVENT_SEMAPHORE_RANGE_CLEAR,
+)
+from neuron_emu.isa.families.pseudo import PSEUDO_OPCODES
+from neuron_emu.isa.families.register_words import ALU_OP, COMPARE_BRANCH, MOVE
 from neuron_emu.isa.families.tensor_scalar import EXPONENTIAL
+from neuron_emu.isa.families.unpublished import (
+    BRANCH_PREFETCH_HINT,
+    ENGINE_NOP,
+    MOVE_SHAPE,
+    POLL_SEM,
+    SET_ORDERING_MODE,
+    TEST_EVENT_SEM,
+    WRITE,
+)
 from neuron_emu.isa.opcodes import opcode_name
 
 __all__ = ["KERNELS", "Kernel", "find_kernel", "route_stations"]
@@ -36,19 +57,37 @@ ANY = frozenset(Engine)
 class Kernel:
     """One kernel slot: the handler of an opcode.
 
-    `function` is the activation function that must be resident, `log` the words that the
-    firmware writes when the handler runs.
+    `function` is the activation function that must be resident, or what reads it from the word;
+    `log` the words that the firmware writes when the handler runs.
     """
 
     handler: str
     prepare: Callable[[Any, EngineState], Prepared | Problem]
     engines: frozenset[Engine] = ANY
     worker: str | None = None
-    function: str | None = None
+    function: str | Callable[[Any], str | None] | None = None
     log: tuple[str, ...] = ()
+
+    def function_of(self, record: Any) -> str | None:
+        """Return the activation function that a word needs, None when it needs none."""
+        return self.function(record) if callable(self.function) else self.function
 
 
 _CONTROL = Kernel(handler="Control", prepare=control.prepare_control)
+_UNPUBLISHED = Kernel(handler="unpublished", prepare=control.prepare_unpublished)
+_LOADER = Kernel(handler="Loader", prepare=control.prepare_loader_mark)
+
+
+def _tensor_scalar(handler: str, *, worker: str = "Tensor-Scalar", cache: bool = False) -> Kernel:
+    """Return the slot of a Tensor-Scalar opcode (dve-tensor-scalar.md 4)."""
+    return Kernel(
+        handler=handler,
+        worker=worker,
+        log=(f"S: {worker}",),
+        engines=frozenset((Engine.DVE,)),
+        prepare=tensor_scalar.prepare_cache if cache else tensor_scalar.prepare,
+    )
+
 
 KERNELS: dict[int, Kernel] = {
     EXPONENTIAL: Kernel(
@@ -59,6 +98,13 @@ KERNELS: dict[int, Kernel] = {
         engines=frozenset((Engine.DVE,)),
         prepare=exponential.prepare,
     ),
+    0x43: _tensor_scalar("TensorScalarArith"),
+    0x53: _tensor_scalar("TensorScalarBitvec"),
+    0x44: _tensor_scalar("TensorScalarPtrArith", worker="Tensor-Scalar-PTR"),
+    0x54: _tensor_scalar("TensorScalarPtrBitvec", worker="Tensor-Scalar-PTR"),
+    0x93: _tensor_scalar("TransposeTensorScalarArith"),
+    0x9A: _tensor_scalar("TensorScalarCacheReduce", cache=True),
+    0xE6: _tensor_scalar("TensorScalarCacheCumulative", cache=True),
     ACTIVATION_TABLE_LOAD: Kernel(
         handler="ActivationTableLoad", engines=ACT, prepare=control.prepare_table_load
     ),
@@ -71,6 +117,15 @@ KERNELS: dict[int, Kernel] = {
         prepare=accumulator_read.prepare,
     ),
     **dict.fromkeys((HALT, DRAIN, INSTRUCTION_FLUSH, NOP, NOTIFY), _CONTROL),
+    **dict.fromkeys((ENGINE_NOP, EVENT_SEMAPHORE, BRANCH_PREFETCH_HINT), _CONTROL),
+    **dict.fromkeys((WRITE, SET_ORDERING_MODE, MOVE_SHAPE, POLL_SEM, TEST_EVENT_SEM), _UNPUBLISHED),
+    **dict.fromkeys(PSEUDO_OPCODES, _LOADER),
+    EVENT_SEMAPHORE_RANGE_CLEAR: Kernel(
+        handler="EventSemaphoreRangeClear", prepare=control.prepare_range_clear
+    ),
+    MOVE: Kernel(handler="Move", prepare=register_words.prepare_move),
+    ALU_OP: Kernel(handler="AluOp", prepare=register_words.prepare_alu),
+    COMPARE_BRANCH: Kernel(handler="Branch", prepare=register_words.prepare_branch),
     PSEUDO_INST: Kernel(handler="Loader", prepare=control.prepare_pseudo),
 }
 

@@ -1,31 +1,51 @@
-"""The sequencer: gates a word on its wait and fires its update (isa-encoding.md 2 [observed]).
+"""The sequencer: what gates a word and what it signals (isa-encoding.md 2 [observed]).
 
-Semaphores are 32-bit counters with wrap-around; thresholds are compared as signed numbers. An
-update of the READ family fires after the reads and one of the COMPLETE family after the write; a
-word that runs whole makes both moments one.
+Semaphores are 32-bit counters with wrap-around; thresholds are compared as signed numbers. A wait
+has no side effect but that of the two THEN forms of events. An update of the READ family fires
+after the reads of its word and one of the COMPLETE family after its writes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import UpdateMode, WaitMode, member
-from neuron_emu.isa.records import Events
 
-__all__ = ["SyncState", "apply_update", "apply_wait", "is_ready", "wait_sentence"]
+__all__ = ["SyncChange", "SyncState", "Update", "Wait", "updates_of", "waits_of"]
 
 _WORD_MASK = 0xFFFFFFFF
-_COMPARE: dict[str, Any] = {
-    "EQ": lambda a, b: a == b,
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
+_REGISTER_FORM = 0x80
+"""The bit of a mode that makes its operand a register (isa-encoding.md 2.1, 2.2)."""
+_COMPARE: dict[str, tuple[str, Callable[[int, int], bool]]] = {
+    "EQ": ("==", operator.eq),
+    "LT": ("<", operator.lt),
+    "LE": ("<=", operator.le),
+    "GT": (">", operator.gt),
+    "GE": (">=", operator.ge),
 }
-_SYMBOL = {"EQ": "==", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+_ACTION: dict[str, Callable[[int, int], int]] = {
+    "INC": lambda old, _: old + 1,
+    "DEC": lambda old, _: old - 1,
+    "ADD": operator.add,
+    "SUB": operator.sub,
+    "WR": lambda _, operand: operand,
+}
+
+
+class SyncChange(NamedTuple):
+    """A new value of a semaphore (`kind` S) or of an event (`kind` E)."""
+
+    kind: str
+    index: int
+    value: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.index}]={self.value}"
 
 
 @define
@@ -41,69 +61,111 @@ class SyncState:
         count = generation.num_semaphores
         return cls([0] * count, [0] * count)
 
+    def of_kind(self, kind: str) -> list[int]:
+        """Return the semaphores for S, the events for E."""
+        return self.semaphores if kind == "S" else self.events
+
 
 def _signed(value: int) -> int:
     return value - (1 << 32) if value & 0x80000000 else value
 
 
-def _operand(mode_name: str, events: Events, registers: list[int]) -> int:
-    if "_REG" in mode_name:
-        return registers[events.semaphore_value % len(registers)]
-    return events.semaphore_value
+@frozen
+class Wait:
+    """One gate of a word: its mode, the semaphore or event, and the threshold or its register."""
 
+    mode: WaitMode
+    index: int
+    value: int
+    _compare: Callable[[int, int], bool] | None = field(init=False, repr=False)
 
-def is_ready(events: Events, sync: SyncState, registers: list[int]) -> bool:
-    """Tell whether the wait of a word is satisfied. An unknown mode waits for nothing."""
-    mode = member(WaitMode, events.wait_mode)
-    if mode is None or mode is WaitMode.NONE:
-        return True
-    kind, *rest = mode.name.split("_")
-    if kind == "EVT":
-        return sync.events[events.wait_idx] == int(rest[0] == "SET")
-    threshold = _operand(mode.name, events, registers)
-    value = sync.semaphores[events.wait_idx]
-    return bool(_COMPARE[rest[0]](_signed(value), _signed(threshold)))
+    @_compare.default
+    def _compare_of_mode(self) -> Callable[[int, int], bool] | None:
+        kind, comparison, *_ = self.mode.name.split("_")
+        return _COMPARE[comparison][1] if kind == "SEM" else None
 
+    def is_met(self, sync: SyncState, registers: Sequence[int]) -> bool:
+        """Tell whether the word may issue as far as this wait goes."""
+        compare = self._compare
+        if compare is None:
+            is_set = self.mode in (WaitMode.EVT_SET, WaitMode.EVT_SET_THEN_CLEAR)
+            return sync.events[self.index] == is_set
+        threshold = _operand(self.mode, self.value, registers)
+        return compare(_signed(sync.semaphores[self.index]), _signed(threshold))
 
-def apply_wait(events: Events, sync: SyncState) -> None:
-    """Do what a satisfied wait does: the two THEN forms of events flip their event."""
-    if events.wait_mode == WaitMode.EVT_SET_THEN_CLEAR:
-        sync.events[events.wait_idx] = 0
-    elif events.wait_mode == WaitMode.EVT_CLEAR_THEN_SET:
-        sync.events[events.wait_idx] = 1
-
-
-def apply_update(events: Events, sync: SyncState, registers: list[int]) -> str | None:
-    """Do the update of a word; return what changed, or None when there is none."""
-    mode = member(UpdateMode, events.update_mode)
-    if mode is None or mode is UpdateMode.NONE:
+    def change(self) -> SyncChange | None:
+        """Return what a wait that was met does: the two THEN forms of events flip their event."""
+        if self.mode is WaitMode.EVT_SET_THEN_CLEAR:
+            return SyncChange("E", self.index, 0)
+        if self.mode is WaitMode.EVT_CLEAR_THEN_SET:
+            return SyncChange("E", self.index, 1)
         return None
-    kind, action, *_ = mode.name.split("_")
-    index = events.update_idx
-    if kind == "EVT":
-        sync.events[index] = int(action == "SET")
-        return f"E[{index}]={sync.events[index]}"
-    operand = _operand(mode.name, events, registers)
-    old = sync.semaphores[index]
-    new = {
-        "INC": old + 1,
-        "DEC": old - 1,
-        "ADD": old + operand,
-        "SUB": old - operand,
-        "WR": operand,
-    }[action]
-    sync.semaphores[index] = new & _WORD_MASK
-    return f"S[{index}]={sync.semaphores[index]}"
+
+    def sentence(self, sync: SyncState, registers: Sequence[int]) -> str:
+        """Say what the wait waits for and what is there instead."""
+        kind, comparison, *_ = self.mode.name.split("_")
+        if kind == "EVT":
+            wanted, found = int(comparison == "SET"), sync.events[self.index]
+            return f"waits for event {self.index} to be {wanted}, and it is {found}"
+        threshold = _signed(_operand(self.mode, self.value, registers))
+        found = _signed(sync.semaphores[self.index])
+        symbol = _COMPARE[comparison][0]
+        return f"waits for semaphore {self.index} {symbol} {threshold}, and it is {found}"
 
 
-def wait_sentence(events: Events, sync: SyncState, registers: list[int]) -> str:
-    """Say what an unsatisfied wait waits for and what is there instead."""
-    mode = WaitMode(events.wait_mode)
-    kind, comparison, *_ = mode.name.split("_")
-    index = events.wait_idx
-    if kind == "EVT":
-        wanted = int(comparison == "SET")
-        return f"waits for event {index} to be {wanted}, and it is {sync.events[index]}"
-    threshold = _signed(_operand(mode.name, events, registers))
-    value = _signed(sync.semaphores[index])
-    return f"waits for semaphore {index} {_SYMBOL[comparison]} {threshold}, and it is {value}"
+@frozen
+class Update:
+    """One signal of a word: its mode, the semaphore or event, and the operand or its register."""
+
+    mode: UpdateMode
+    index: int
+    value: int
+
+    @property
+    def is_after_reads(self) -> bool:
+        """True in the READ family, which does not wait for the writes of its word."""
+        return self.mode.name.endswith("_READ")
+
+    def change(self, sync: SyncState, registers: Sequence[int]) -> SyncChange:
+        """Return what the update makes of the state as it is now."""
+        kind, action, *_ = self.mode.name.split("_")
+        if kind == "EVT":
+            return SyncChange("E", self.index, int(action == "SET"))
+        operand = _operand(self.mode, self.value, registers)
+        new = _ACTION[action](sync.semaphores[self.index], operand)
+        return SyncChange("S", self.index, new & _WORD_MASK)
+
+
+def _operand(mode: int, value: int, registers: Sequence[int]) -> int:
+    """Return the value of a word, or of the register that it names in the register forms."""
+    return registers[value % len(registers)] if mode & _REGISTER_FORM else value
+
+
+def waits_of(record: Any) -> tuple[Wait, ...]:
+    """Return the waits of a decoded word, both of EVENT_SEMAPHORE; unknown modes wait for nothing.
+
+    Source: isa-encoding.md 2.1 and 2.4.
+    """
+    found = []
+    events, extended = getattr(record, "events", None), getattr(record, "extended", None)
+    if events is not None:
+        found.append((events.wait_mode, events.wait_idx, events.semaphore_value))
+    if extended is not None:
+        found.append((extended.wait_mode, extended.wait_idx, extended.wait_value))
+    modes = [(member(WaitMode, code), index, value) for code, index, value in found]
+    return tuple(Wait(mode, index, value) for mode, index, value in modes if mode)
+
+
+def updates_of(record: Any) -> tuple[Update, ...]:
+    """Return the updates of a decoded word, both of EVENT_SEMAPHORE; unknown modes do nothing.
+
+    Source: isa-encoding.md 2.2 and 2.4.
+    """
+    found = []
+    events, extended = getattr(record, "events", None), getattr(record, "extended", None)
+    if events is not None:
+        found.append((events.update_mode, events.update_idx, events.semaphore_value))
+    if extended is not None:
+        found.append((extended.update_mode, extended.update_idx, extended.update_value))
+    modes = [(member(UpdateMode, code), index, value) for code, index, value in found]
+    return tuple(Update(mode, index, value) for mode, index, value in modes if mode)

@@ -56,6 +56,8 @@ _SCALARS: dict[str, tuple[Any, str, int]] = {
     "i16": (construct.Int16sl, "<i2", 2),
     "u16": (construct.Int16ul, "<u2", 2),
     "u32": (construct.Int32ul, "<u4", 4),
+    "u64": (construct.Int64ul, "<u8", 8),
+    "i64": (construct.Int64sl, "<i8", 8),
 }
 """Scalar kinds: construct type, numpy type, bytes. Everything is little-endian."""
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from neuron_emu.isa.families import (
     accumulator_read,
     control,
+    event_semaphore,
     mask_select,
     memset,
+    pseudo,
     range_select,
+    register_words,
     scalar_tensor_tensor,
     search,
     tensor_reduce,
     tensor_scalar,
     tensor_tensor,
+    unpublished,
 )
 from neuron_emu.isa.families.base import Family
 from neuron_emu.isa.layout import LayoutError, check_cover
@@ -25,6 +29,10 @@ FAMILIES: tuple[Family, ...] = (
     tensor_scalar.FAMILY,
     control.FAMILY,
     control.PSEUDO_FAMILY,
+    *event_semaphore.FAMILIES,
+    *register_words.FAMILIES,
+    *unpublished.FAMILIES,
+    *pseudo.FAMILIES,
     accumulator_read.FAMILY,
     tensor_tensor.FAMILY,
     tensor_reduce.FAMILY,

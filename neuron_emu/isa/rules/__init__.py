@@ -10,6 +10,7 @@ from __future__ import annotations
 from neuron_emu.isa.rules import (
     accumulator_read,
     control,
+    control_words,
     dtypes,
     exponential,
     header,
@@ -30,6 +31,7 @@ TOPICS = (
     tensor_scalar,
     accumulator_read,
     control,
+    control_words,
 )
 
 __all__ = ["RULES", "TOPICS", "Rule", "has_own_rules", "rules_for"]

@@ -33,6 +33,11 @@ _LINES = {
     0xA3: "INSTRUCTION_FLUSH",
     0xA4: "NOP",
     0xA6: "NOTIFY",
+    0xA0: "EVENT_SEMAPHORE S[22]>=240 setter=0",
+    0xA7: "MOVE dtype=uint32 $R[61]=0xc61c0000",
+    0xA8: "ALU_OP op=ADD dtype=int32 src0=$R[1] src1=$R[2] dst=$R[3]",
+    0xA9: "COMPARE_BRANCH op=LT_IMM dtype=int32 src0=$R[1] src1=0xa target=-128",
+    0xB0: "EVENT_SEMAPHORE_RANGE_CLEAR mode=RANGE first=3 last=9",
     0xDF: "PSEUDO_INST kind=EXIT",
 }
 
