@@ -127,7 +127,7 @@ class TestInput:
         ("line", "message"),
         [
             ("FROB", r"^line 2: 'FROB' is no opcode$"),
-            ("ACTIVATE EXP", r"^line 2: 'ACTIVATE' has no text form yet; write it as \.word$"),
+            ("MATMUL fast", r"^line 2: 'MATMUL' has no text form yet; write it as \.word$"),
             ("ACT_TABLE_LOAD", r"^line 2: table_sel=0 is missing$"),
             ("ACT_TABLE_LOAD table_sel=256", r"table_sel must be a number from 0 to 255, not '256'"),
             ("NOP x=1", r"^line 2: operand 'x=' must not stand here$"),

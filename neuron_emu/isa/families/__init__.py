@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from neuron_emu.isa.families import (
     accumulator_read,
+    activation,
+    activation2,
     control,
     event_semaphore,
     mask_select,
@@ -34,6 +36,8 @@ FAMILIES: tuple[Family, ...] = (
     *unpublished.FAMILIES,
     *pseudo.FAMILIES,
     accumulator_read.FAMILY,
+    *activation.FAMILIES,
+    *activation2.FAMILIES,
     tensor_tensor.FAMILY,
     tensor_reduce.FAMILY,
     scalar_tensor_tensor.FAMILY,

@@ -2,13 +2,15 @@
 
 Importing the package fills `core.RULES`. Codes: NE00xx plain rules, NE01xx the rows of
 `is_valid_exponential` (NE0107 is row 7), NE02xx the Tensor-Scalar opcodes, NE03xx accumulator
-reads, NE04xx control words, NE09xx streams.
+reads, NE04xx control words, NE05xx ACT instructions, NE09xx streams.
 """
 
 from __future__ import annotations
 
 from neuron_emu.isa.rules import (
     accumulator_read,
+    activation,
+    activation2,
     control,
     control_words,
     dtypes,
@@ -30,6 +32,8 @@ TOPICS = (
     quadrants,
     tensor_scalar,
     accumulator_read,
+    activation,
+    activation2,
     control,
     control_words,
 )

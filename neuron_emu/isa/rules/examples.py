@@ -16,7 +16,12 @@ _TILE = "src=fp32@0x1000[1,8,8][8,4,1] dst=fp32@0x2000[1,8,8][8,4,1] channels=12
 _BITS = "src=uint16@0x1000[1,8,8][8,1,1] dst=uint16@0x2000[1,8,8][8,1,1] channels=128"
 _REDUCE = "ops=MULTIPLY,ADD imm0=fp32@2.0 accumulator_cmd=ZERO_ACCUMULATE"
 _DRAIN = "dst=fp32@0x3000[1][1] channels=128"
+_PLANE = "src=fp32@0x1000[1,8][8,1] dst=fp32@0x2000[1,8][8,1] channels=128"
+_BYTES = _OPERANDS.replace("dst=fp32", "dst=uint8")
 _LINES = {
+    0x21: f"ACTIVATE EXP bias_ptr=fp32@0x3000 {_OPERANDS} accumulator_cmd=IDLE",
+    0x22: f"ACTIVATE_QUANTIZE RELU bias_ptr=fp32@0x3000 {_BYTES}",
+    0x25: f"ACTIVATE2 EXP {_PLANE} ops=MULTIPLY,ADD imm0=fp32@2.0 reduce_cmd=IDLE",
     0x30: f"EXPONENTIAL {_OPERANDS} max_value=fp32@0.0 accumulator_cmd=IDLE",
     0x23: "ACT_TABLE_LOAD table_sel=0",
     0x24: f"ACTIVATION_READ_ACCUMULATOR {_DRAIN}",

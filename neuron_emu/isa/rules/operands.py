@@ -10,17 +10,18 @@ from typing import Any
 from neuron_emu.isa.enums import AddressMarker, DType
 from neuron_emu.isa.families import tensor_scalar
 from neuron_emu.isa.rules.addresses import check_place, check_register, start_partition
-from neuron_emu.isa.rules.core import Example, Review, rule
+from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
 from neuron_emu.isa.rules.predicates import (
     Operand,
     channels_in_range,
+    counts_of,
     implies,
     marker_text,
     operand_of,
 )
 
-__all__ = ["OPCODES"]
+__all__ = ["GATHER", "INDIRECT_GENERATIONS", "OPCODES", "SCATTER", "check_operand"]
 
 OPCODES = tensor_scalar.FAMILY.opcodes
 PLAIN_GENERATIONS = ("sunda", "cayman")
@@ -199,7 +200,7 @@ def source_is_valid(r: Review) -> None:
     - No count is zero.
     - The index of an indirect operand is an SBUF tensor of uint32; its data address has no flags.
     """
-    _check_operand(r, "src", "in_dtype", writes=False)
+    check_operand(r, "src", r["in_dtype"], dtype_is_valid(r, "in_dtype"), writes=False)
 
 
 @rule(
@@ -230,14 +231,14 @@ def destination_is_valid(r: Review) -> None:
     The PSUM rule follows the predicate; the vendor's documentation lists PSUM beside narrower
     dtypes without this restriction.
     """
-    _check_operand(r, "dst", "out_dtype", writes=True)
+    check_operand(r, "dst", r["out_dtype"], dtype_is_valid(r, "out_dtype"), writes=True)
 
 
-def _check_operand(r: Review, name: str, dtype_field: str, *, writes: bool) -> None:
+def check_operand(r: Review, name: str, dtype: Any, dtype_ok: Truth, *, writes: bool) -> None:
+    """State `mem3d_valid` of an operand; `dtype_ok` quiets what needs a legal dtype."""
     operand = operand_of(r, name)
     _check_marker(r, operand)
     _check_counts(r, operand)
-    dtype, dtype_ok = r[dtype_field], dtype_is_valid(r, dtype_field)
     check_register(r, f"{name}.start", operand.word, operand.register, name)
     check_place(
         r,
@@ -267,8 +268,7 @@ def _check_marker(r: Review, operand: Operand) -> None:
 
 
 def _check_counts(r: Review, operand: Operand) -> None:
-    for dimension, letter in enumerate("XYZ"):
-        path = f"{operand.name}.num[{dimension}]"
+    for path, letter in zip(counts_of(r.record, operand.name), "XYZW", strict=False):
         r.require(
             operand.indirect | (r[path] != 0),
             path,

@@ -5,8 +5,9 @@ Sources: isa-encoding.md 3.1 (ADDR4), 3.3 (address map), 3.4 (quadrants), 6.9, 6
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from math import prod
+from operator import and_
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import AddressMarker, DType, member
+from neuron_emu.isa.layout import spans_of
 from neuron_emu.isa.records import Address
 from neuron_emu.isa.rules.core import Review, Truth
 
@@ -27,6 +29,7 @@ __all__ = [
     "Place",
     "alignment_of",
     "channels_in_range",
+    "counts_of",
     "implies",
     "legal_starts",
     "marker_text",
@@ -168,7 +171,7 @@ def marker_text(word: int) -> str:
 
 
 class Operand:
-    """The address words of a MEM_PATTERN3D operand as a rule needs them.
+    """The address words of a MEM_PATTERNnD operand as a rule needs them.
 
     `plain` is an immediate address, `register` the ADDR_REG form, `indirect` either INDIRECT form.
     A generation without indirect patterns has only the first two (isa-encoding.md 4.2).
@@ -190,6 +193,12 @@ class Operand:
         self.start = Place(review, self.word & ADDRESS_MASK)
 
     @cached_property
+    def counts(self) -> tuple[Any, ...]:
+        """The counts of a tensor, X first."""
+        paths = counts_of(self.review.record, self.name)
+        return tuple(self.review[path] for path in paths)
+
+    @cached_property
     def data(self) -> Place:
         """The data address of an indirect pattern."""
         return Place(self.review, self.review[f"{self.name}.data"] & ADDRESS_MASK)
@@ -202,8 +211,7 @@ class Operand:
     @cached_property
     def counts_nonzero(self) -> Truth:
         """Every count of a tensor, or the one of an indirect pattern, is not zero."""
-        first, second, third = (self.review[f"{self.name}.num[{d}]"] != 0 for d in range(3))
-        truth = first & second & third
+        truth = reduce(and_, (count != 0 for count in self.counts))
         if not self.has_indirect:
             return truth
         return self.review.where(self.indirect, self.review[f"{self.name}.num_elem"] != 0, truth)
@@ -211,12 +219,23 @@ class Operand:
     @cached_property
     def element_count(self) -> Any:
         """Elements in one partition."""
-        counts = (self.review.wide(self.review[f"{self.name}.num[{d}]"]) for d in range(3))
-        total = prod(counts, start=1)
+        total = prod((self.review.wide(count) for count in self.counts), start=1)
         if not self.has_indirect:
             return total
         elements = self.review.wide(self.review[f"{self.name}.num_elem"])
         return self.review.where(self.indirect, elements, total)
+
+
+_COUNTS: dict[tuple[type[Any], str], tuple[str, ...]] = {}
+
+
+def counts_of(record: type[Any], name: str) -> tuple[str, ...]:
+    """Return the paths of the counts of an operand, X first."""
+    paths = _COUNTS.get((record, name))
+    if paths is None:
+        found = (path for path in spans_of(record) if path.startswith(f"{name}.num["))
+        paths = _COUNTS[record, name] = tuple(found)
+    return paths
 
 
 def operand_of(review: Review, name: str) -> Operand:

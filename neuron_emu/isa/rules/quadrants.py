@@ -8,7 +8,7 @@ from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.operands import GATHER, INDIRECT_GENERATIONS, OPCODES, SCATTER
 from neuron_emu.isa.rules.predicates import Place, implies, operand_of
 
-__all__: list[str] = []
+__all__ = ["same_quadrant"]
 
 QUADRANT_1 = 32 * 0x40000
 
@@ -45,7 +45,7 @@ def indirect_quadrant_check_src3d(r: Review) -> None:
     source = operand_of(r, "src")
     if not source.has_indirect:
         return
-    _same_quadrant(
+    same_quadrant(
         r,
         source.index_immediate & source.unflagged & (source.data.in_psum ^ True),
         "src.data.partition_offset",
@@ -95,17 +95,17 @@ def indirect_quadrant_check_src3d_dst3d(r: Review) -> None:
         return
     field, index = "dst.index.partition_offset", ("dst index", destination.start)
     plain = destination.index_immediate & source.plain & (source.start.in_psum ^ True)
-    _same_quadrant(r, plain, field, index, ("src", source.start))
+    same_quadrant(r, plain, field, index, ("src", source.start))
     gather = destination.index_immediate & source.index_immediate
     if not r.any(gather):
         return
     gather = gather & source.unflagged
     in_psum = source.data.in_psum
-    _same_quadrant(r, gather & (in_psum ^ True), field, index, ("src data", source.data))
-    _same_quadrant(r, gather & in_psum, field, index, ("the src index", source.start))
+    same_quadrant(r, gather & (in_psum ^ True), field, index, ("src data", source.data))
+    same_quadrant(r, gather & in_psum, field, index, ("the src index", source.start))
 
 
-def _same_quadrant(
+def same_quadrant(
     r: Review, applies: Truth, field: str, judged: tuple[str, Place], anchor: tuple[str, Place]
 ) -> None:
     """State `addresses_in_same_sbuf_quadrant` about an address, measured at an anchor.
