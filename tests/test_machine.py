@@ -570,3 +570,149 @@ class TestAccumulator:
         machine.run(Program.from_text("\n".join(lines)))
 
         assert bits_at(machine, 0x3000) == [0x7FC00000]
+
+
+def streams(**texts):
+    """Return a program of one listing an engine."""
+    return Program(
+        streams=tuple(
+            Program.from_text(text, Engine[name.upper()]).streams[0] for name, text in texts.items()
+        )
+    )
+
+
+def pipeline(tiles, *, consumer_update="@read", producer_update="@complete"):
+    """DVE writes tiles into two buffers in turn, ACT copies each away, POOL counts both."""
+    dve, act, pool = [], [], []
+    for i in range(tiles):
+        buffer = 0x4000 + 0x100 * (i % 2)
+        wait = f"S[2]>={i - 1} " if i >= 2 else ""
+        dve.append(
+            f"EXPONENTIAL {wait}S[1]++{producer_update} src=fp32@{0x1000 + 16 * i:#x}[1][4]"
+            f" dst=fp32@{buffer:#x}[1][4] channels=8 max_value=fp32@0.0"
+            f" accumulator_cmd={'ACCUMULATE' if i else 'ZERO_ACCUMULATE'}"
+        )
+        act.append(
+            f"COPY S[1]>={i + 1} S[2]++{consumer_update} src=fp32@{buffer:#x}[1][4]"
+            f" dst=fp32@{0x8000 + 16 * i:#x}[1][4] channels=8"
+        )
+        pool.append(f"NOP S[2]>={i} S[3]++@complete")
+    dve.append(f"DVE_READ_ACCUMULATOR S[3]>={tiles} dst=fp32@0x9000[1][1] channels=8")
+    return streams(dve="\n".join(dve), act="\n".join(act), pool="\n".join(pool))
+
+
+def run_pipeline(tiles, seed, **updates):
+    machine = Machine(interleave=seed)
+    machine.preload("exp_and_others")
+    values = np.random.default_rng(1).normal(size=(8, 4 * tiles)).astype(np.float32)
+    machine.write(f"sbuf:0+0x1000:fp32[8,{4 * tiles}]", values)
+    result = machine.run(pipeline(tiles, **updates))
+    assert result.is_clean, result.fault
+    out = machine.read(f"sbuf:0+0x8000:fp32:bits[8,{4 * tiles}]")
+    return out.tobytes(), machine.read("sbuf:0+0x9000:fp32:bits[8,1]").tobytes()
+
+
+class TestSeveralEngines:
+    """Streams side by side, in turn or in a drawn order."""
+
+    def order(self, machine, program):
+        seen = []
+        machine.listeners.append(
+            lambda e: seen.append((e.engine.name, e.index)) if e.kind == "issue" else None
+        )
+        assert machine.run(program).is_clean
+        return seen
+
+    def test_round_robin(self):
+        """A word each in the order of the streams; who waits is passed over."""
+        program = streams(dve="NOP\nNOP\nNOP", act="NOP S[1]>=1\nNOP", pool="NOP\nNOP S[1]++@read")
+
+        assert self.order(Machine(), program) == [
+            *(("DVE", 0), ("POOL", 0), ("DVE", 1), ("POOL", 1)),
+            *(("DVE", 2), ("ACT", 0), ("ACT", 1)),
+        ]
+
+    def test_a_seed_gives_one_order(self):
+        """Equal seeds, equal orders; some of ten seeds differ."""
+        program = streams(dve="NOP\n" * 5, act="NOP\n" * 5)
+        orders = [self.order(Machine(interleave=seed), program) for seed in (*range(10), 3)]
+
+        assert orders[3] == orders[10]
+        assert len({tuple(order) for order in orders}) > 5
+
+    def test_synchronised_program_does_not_depend_on_the_order(self):
+        """The same bytes under 100 seeds as in turn: READ frees a buffer, COMPLETE hands it on."""
+        expected = run_pipeline(6, None)
+
+        assert {run_pipeline(6, seed) for seed in range(100)} == {expected}
+
+    def test_a_wrong_update_shows_under_some_order(self):
+        """READ in place of COMPLETE hands a tile on before it is written."""
+        expected = run_pipeline(6, None)
+
+        wrong = {run_pipeline(6, seed, producer_update="@read") for seed in range(20)}
+        assert wrong != {expected}
+
+    def test_two_moments(self):
+        """A word in flight has read its sources: the copy holds what was there before."""
+        program = streams(
+            dve="COPY S[1]++@read src=fp32@0x1000[1][1] dst=fp32@0x2000[1][1] channels=1",
+            act="COPY S[1]>=1 src=fp32@0x3000[1][1] dst=fp32@0x1000[1][1] channels=1",
+        )
+        lasts = set()
+        for seed in range(20):
+            machine = Machine(interleave=seed)
+            machine.write("sbuf:0+0x1000:fp32[1,1]", np.float32([[1]]))
+            machine.write("sbuf:0+0x3000:fp32[1,1]", np.float32([[3]]))
+            machine.load(program)
+            assert machine.step() is None
+            lasts.add(float(machine.read("sbuf:0+0x1000:fp32[1,1]")[0, 0]))
+            assert machine.run().is_clean
+            assert bits_at(machine, 0x2000) == [0x3F800000]
+
+        # The ACT word completes first under some seeds, the DVE word under others.
+        assert lasts == {1.0, 3.0}
+
+    def test_deadlock_under_a_seed(self):
+        """The same sentence as in turn."""
+        program = streams(dve="NOP S[1]>=1\nNOP S[2]++@complete", act="NOP S[2]>=1 S[1]++@complete")
+
+        results = [Machine(interleave=seed).run(program) for seed in (None, 1, 2)]
+
+        assert {r.fault.message for r in results} == {
+            "dve at word 0 waits for semaphore 1 >= 1, and it is 0;"
+            " act at word 0 waits for semaphore 2 >= 1, and it is 0"
+        }
+
+    def test_registers_and_branches_of_two_engines(self):
+        """Each engine loops by its own registers; the semaphore takes both counts."""
+        loop = """
+            ALU_OP op=ADD dtype=uint32 src0=$R[1] src1=1 dst=$R[1]
+            NOP S[7]++@complete
+            COMPARE_BRANCH op=LT_IMM dtype=uint32 src0=$R[1] src1={count} target=-128
+        """
+        for seed in (None, 5):
+            machine = Machine(interleave=seed)
+
+            assert machine.run(
+                streams(act=loop.format(count=4), sp=loop.format(count=9), pe="NOP S[7]>=13")
+            ).is_clean
+            assert machine.sync.semaphores[7] == 13
+            assert machine.engine(Engine.ACT).registers[1] == 4
+
+    def test_fault_stops_all(self):
+        """The run ends at the first fault of any engine."""
+        result = Machine().run(streams(dve="NOP\n" * 3, act="NOP\nWRITE\nNOP"))
+
+        assert result.fault is not None
+        assert (result.fault.engine, result.fault.index) == (Engine.ACT, 1)
+        assert result.steps == 3
+
+    def test_table_loads_are_counted(self):
+        """Every 0x23 and every automatic installation."""
+        lines = ["ACT_TABLE_LOAD table_sel=0", "ACT_TABLE_LOAD table_sel=3"]
+
+        assert Machine().run(Program.from_text("\n".join(lines * 2))).table_loads == 4
+        machine = Machine()
+        machine.write("sbuf:0+0x1000:fp32[1,1]", np.float32([[-1]]))
+        assert machine.run(Program.from_text(exp_line())).table_loads == 1

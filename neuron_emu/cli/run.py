@@ -52,6 +52,7 @@ class _Job:
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
 @click.option("--trace", metavar="FILE.jsonl|FILE|-", help="Write each station of each word.")
 @click.option("--sanitize", is_flag=True, help="Report every read of bytes never written.")
+@click.option("--interleave", type=int, metavar="SEED", help="Draw the order of engines.")
 @click.option("--max-steps", type=click.IntRange(min=1), default=MAX_STEPS, show_default=True)
 @PROGRAMS
 def command(
@@ -64,6 +65,7 @@ def command(
     policies: tuple[str, ...],
     trace: str | None,
     sanitize: bool,
+    interleave: int | None,
     max_steps: int,
     programs: tuple[str, ...],
 ) -> int:
@@ -83,6 +85,7 @@ def command(
         Policy.parse([*(word for s in scenarios for word in s.policy), *policies]),
         tables=tables,
         sanitize=sanitize,
+        interleave=interleave,
     )
     job = _Job(
         machine=machine,
@@ -146,7 +149,8 @@ def _report(job: _Job, result: RunResult) -> int:
                 click.echo(f"expect {what}: {problem}")
     if result.is_clean:
         words = "1 word" if result.steps == 1 else f"{result.steps} words"
-        click.echo(f"neuron-emu: ran {words} on {job.machine.generation}", err=True)
+        loads = f", {result.table_loads} table loads" if result.table_loads > 1 else ""
+        click.echo(f"neuron-emu: ran {words} on {job.machine.generation}{loads}", err=True)
     return 1 if broken or not result.is_clean else 0
 
 
