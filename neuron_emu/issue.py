@@ -13,7 +13,6 @@ from attrs import define, field
 
 from neuron_emu.engines.core import EngineState, Prepared, Problem
 from neuron_emu.engines.kernels import Kernel, find_kernel
-from neuron_emu.engines.resident import ResidentTables, TableLibrary
 from neuron_emu.engines.sequencer import Update, Wait, updates_of, waits_of
 from neuron_emu.generation import Generation
 from neuron_emu.isa.codec import decode
@@ -21,6 +20,7 @@ from neuron_emu.isa.diagnostics import Finding
 from neuron_emu.isa.program import Stream
 from neuron_emu.isa.validate import findings_of_word
 from neuron_emu.policy import Policy
+from neuron_emu.pwp.library import ResidentTables, TableLibrary
 
 __all__ = ["Issued", "Issuer", "Queue"]
 

@@ -17,7 +17,6 @@ from attrs import frozen
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.core import Effects, EngineState, Prepared, Problem
 from neuron_emu.engines.kernels import route_stations
-from neuron_emu.engines.resident import TableLibrary
 from neuron_emu.engines.sequencer import SyncChange, SyncState
 from neuron_emu.errors import InputError
 from neuron_emu.events import Event, Fault, Notice
@@ -30,6 +29,7 @@ from neuron_emu.issue import Issued, Issuer, Queue
 from neuron_emu.memory import Memory
 from neuron_emu.numerics import NumberFormats
 from neuron_emu.policy import Policy
+from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.scheduler import Scheduler
 from neuron_emu.snapshot import Checkpoint, digest, engine_frame
 from neuron_emu.tensor_spec import TensorSpec, dump, load

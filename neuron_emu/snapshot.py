@@ -17,10 +17,10 @@ from attrs import frozen
 
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.core import EngineState
-from neuron_emu.engines.resident import ResidentTables
 from neuron_emu.isa.enums import Engine
 from neuron_emu.memory import Operand, Space
 from neuron_emu.policy import Policy
+from neuron_emu.pwp.library import ResidentTables
 
 if TYPE_CHECKING:
     from neuron_emu.machine import Machine

@@ -24,7 +24,7 @@ RESULT = "sbuf:0+0x2000:fp32[128,8]"
 CASE_1 = "3f800000 3ebc5a40 3e0a9501 3d4bed0b 3c960a53 3bdcc97a 3b22722d 3a6f0acc"
 
 
-@pytest.fixture()
+@pytest.fixture
 def stream(tmp_path):
     """A raw stream of a table load and one EXPONENTIAL, and its input."""
     (tmp_path / "e.bin").write_bytes(assemble("ACT_TABLE_LOAD table_sel=0\n" + EXP))
@@ -137,9 +137,7 @@ class TestRefusal:
 class TestTrace:
     def test_stations_by_name(self, stream):
         """design.md 2: each station, the CAM slot, and the firmware's log words."""
-        neuron_emu(
-            "run", "--load", f"{SOURCE}=x.npy", "--trace", "t.jsonl", "e.bin", cwd=stream
-        )
+        neuron_emu("run", "--load", f"{SOURCE}=x.npy", "--trace", "t.jsonl", "e.bin", cwd=stream)
         lines = [json.loads(line) for line in (stream / "t.jsonl").read_text().splitlines()]
         stations = [line for line in lines if line["index"] == 1 and line["kind"] == "station"]
         by_name = {line["station"]: line for line in stations}

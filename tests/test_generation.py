@@ -40,9 +40,7 @@ class TestSets:
 
     def test_sunda_opcodes_are_those_of_the_masks(self):
         """The four 64-bit masks of the validator give the same set as the ranges."""
-        members = {
-            base + bit for base, mask in SUNDA_MASKS for bit in range(64) if mask >> bit & 1
-        }
+        members = {base + bit for base, mask in SUNDA_MASKS for bit in range(64) if mask >> bit & 1}
 
         assert members == SUNDA.opcodes
 

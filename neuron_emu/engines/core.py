@@ -13,7 +13,6 @@ import numpy.typing as npt
 from attrs import define, field, frozen
 
 from neuron_emu.engines.accumulator import Accumulator
-from neuron_emu.engines.resident import ResidentTables, TableLibrary
 from neuron_emu.engines.result_tables import ResultTables
 from neuron_emu.engines.sequencer import SyncChange
 from neuron_emu.errors import InputError
@@ -32,6 +31,7 @@ from neuron_emu.memory import IndirectPattern as ResolvedIndirect
 from neuron_emu.numerics import NumberFormats
 from neuron_emu.policy import Policy
 from neuron_emu.pwp.evaluate import CompiledProfile
+from neuron_emu.pwp.library import ResidentTables, TableLibrary
 
 __all__ = [
     "Effects",

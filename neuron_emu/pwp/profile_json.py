@@ -12,11 +12,10 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
-
-from attrs import frozen
+from typing import Any
 
 from neuron_emu.errors import InputError
+from neuron_emu.pwp.json_reader import Node, load_json, read_limited
 from neuron_emu.pwp.profile import (
     EXPONENT_BIAS,
     MANTISSA_BITS,
@@ -30,74 +29,9 @@ from neuron_emu.pwp.profile import (
 
 __all__ = ["dump_profile", "parse_profile", "read_profile"]
 
-# Far above the largest profile (1283 sections need about 1 MB).
-MAX_FILE_BYTES = 32 << 20
 _MANTISSA_MASK = (1 << MANTISSA_BITS) - 1
 _SECTION_FIELDS = ("x", "d0", "d1", "d2", "d3")
 _CLAMP_ENTRIES = ("pos_high", "pos_low", "neg_high", "neg_low")
-
-
-@frozen
-class _Node:
-    """A JSON value with the path that leads to it, for messages."""
-
-    place: str
-    path: str
-    value: Any
-
-    def fail(self, expectation: str) -> NoReturn:
-        shown = repr(self.value)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        raise InputError(f"{self.path} must be {expectation}, not {shown}", place=self.place)
-
-    def has(self, key: str) -> bool:
-        return isinstance(self.value, dict) and key in self.value
-
-    def key(self, key: str) -> _Node:
-        if not isinstance(self.value, dict):
-            self.fail("an object")
-        path = f"{self.path}.{key}" if self.path else key
-        if key not in self.value:
-            raise InputError(f"{path} must be present", place=self.place)
-        return _Node(self.place, path, self.value[key])
-
-    def items(self) -> list[_Node]:
-        if not isinstance(self.value, list):
-            self.fail("an array")
-        return [_Node(self.place, f"{self.path}[{i}]", v) for i, v in enumerate(self.value)]
-
-    def integer(self, low: int, high: int) -> int:
-        if type(self.value) is not int or not low <= self.value <= high:
-            self.fail(f"an integer from {low} to {high}")
-        return int(self.value)
-
-    def flag(self) -> bool:
-        if self.value not in (0, 1) or type(self.value) not in (bool, int):
-            self.fail("true or false")
-        return bool(self.value)
-
-    def word(self) -> int:
-        """Return the bits of a float box; raise when its other members contradict `int`."""
-        bits = self.key("int").integer(0, 0xFFFFFFFF)
-        repeated = {
-            "sign": bits >> 31,
-            "exponent": bits >> MANTISSA_BITS & 0xFF,
-            "mantissa": bits & _MANTISSA_MASK,
-        }
-        for member, expected in repeated.items():
-            if self.has(member):
-                node = self.key(member)
-                if type(node.value) not in (int, bool) or node.value != expected:
-                    node.fail(f"{expected}, as int is {bits}")
-        if self.has("hexstring"):
-            node = self.key("hexstring")
-            text = node.value.lower().removeprefix("0x") if isinstance(node.value, str) else ""
-            if text.rjust(8, "0") != f"{bits:08x}":
-                node.fail(f"'{bits:08x}', as int is {bits}")
-        return bits
-
-    def optional(self, key: str, read: Callable[[_Node], Any], default: Any) -> Any:
-        return read(self.key(key)) if self.has(key) else default
 
 
 def read_profile(path: str | Path) -> Profile:
@@ -105,19 +39,12 @@ def read_profile(path: str | Path) -> Profile:
 
     Raises InputError for a file that cannot be read, is no JSON or is no profile.
     """
-    place = str(path)
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be read: {reason}", place=place) from None
-    return parse_profile(data, place)
+    return parse_profile(read_limited(path), str(path))
 
 
 def parse_profile(data: bytes | str, place: str = "profile") -> Profile:
     """Return the profile that a JSON text describes; `place` names it in messages."""
-    root = _Node(place, "", _load(data, place))
+    root = Node(place, "", load_json(data, place))
     if not isinstance(root.value, dict):
         raise InputError("must hold one JSON object, the profile", place=place)
     try:
@@ -137,35 +64,7 @@ def parse_profile(data: bytes | str, place: str = "profile") -> Profile:
     return profile
 
 
-def _load(data: bytes | str, place: str) -> Any:
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"must be at most {MAX_FILE_BYTES} bytes long", place=place)
-
-    def refuse_constant(name: str) -> NoReturn:
-        raise InputError(f"must hold no {name}: JSON has no such number", place=place)
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(pairs)
-        if len(members) != len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise InputError(f"key {twice[:60]!r} must occur once in an object", place=place)
-        return members
-
-    try:
-        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique)
-    except InputError:
-        raise
-    except UnicodeDecodeError as error:
-        raise InputError(f"must be UTF-8 text; byte {error.start} is not", place=place) from None
-    except RecursionError:
-        raise InputError("must not be nested this deeply", place=place) from None
-    except ValueError as error:
-        raise InputError(f"must be JSON: {error}", place=place) from None
-
-
-def _profile(root: _Node) -> Profile:
+def _profile(root: Node) -> Profile:
     clamps = root.key("saturation_points")
     live: dict[str, Any] = {
         "name": _text(root.key("name")),
@@ -182,17 +81,17 @@ def _profile(root: _Node) -> Profile:
     return Profile(**live, **inert)
 
 
-def _text(node: _Node) -> str:
+def _text(node: Node) -> str:
     if not isinstance(node.value, str) or not node.value or len(node.value) > 200:
         node.fail("a name")
     return str(node.value)
 
 
-def _identifier(node: _Node) -> int | None:
+def _identifier(node: Node) -> int | None:
     return None if node.value is None else node.integer(-(1 << 31), (1 << 32) - 1)
 
 
-def _number(node: _Node) -> int | float | None:
+def _number(node: Node) -> int | float | None:
     value = node.value
     if value is None:
         return None
@@ -203,27 +102,27 @@ def _number(node: _Node) -> int | float | None:
 
 _FLAGS = ("symmetry_en", "symmetry_invert_sign_opt", "symmetry_opt_use_neg_region")
 _LIVE_WORDS = ("symmetry_point", "zero_result", "nan_result", "pinf_result", "ninf_result")
-_INERT: dict[str, Callable[[_Node], Any]] = {
+_INERT: dict[str, Callable[[Node], Any]] = {
     "neuron_id": _identifier,
     "sunda_id": _identifier,
     "tonga_id": _identifier,
     "max_diff": _number,
     "lut_size": lambda node: node.integer(0, 1 << 31),
     "exponent_offset": lambda node: node.integer(-(1 << 31), 1 << 31),
-    "lower_bound": _Node.word,
-    "upper_bound": _Node.word,
-    "imm_bias": _Node.flag,
-    "fma_const0": _Node.word,
-    "fma_const1": _Node.word,
-    "use_multipass": _Node.flag,
+    "lower_bound": Node.word,
+    "upper_bound": Node.word,
+    "imm_bias": Node.flag,
+    "fma_const0": Node.word,
+    "fma_const1": Node.word,
+    "use_multipass": Node.flag,
 }
 
 
-def _section(node: _Node) -> Section:
+def _section(node: Node) -> Section:
     return Section(*(node.key(name).word() for name in _SECTION_FIELDS))
 
 
-def _octaves(node: _Node) -> tuple[Octave, ...]:
+def _octaves(node: Node) -> tuple[Octave, ...]:
     octaves = [_octave(item) for item in node.items()]
     ordered = sorted(octaves, key=lambda octave: octave.exponent)
     for first, second in pairwise(ordered):
@@ -235,7 +134,7 @@ def _octaves(node: _Node) -> tuple[Octave, ...]:
     return tuple(ordered)
 
 
-def _octave(node: _Node) -> Octave:
+def _octave(node: Node) -> Octave:
     extract_size = node.key("extract_size").integer(0, MANTISSA_BITS)
     sections = node.key("exponent_sections").items()
     if len(sections) > 1 << extract_size:
@@ -263,7 +162,7 @@ def _octave(node: _Node) -> Octave:
     return Octave(octave.exponent, extract_size, octave.sections, **given)
 
 
-def _clamp(node: _Node) -> Clamp:
+def _clamp(node: Node) -> Clamp:
     place = node.key("section") if node.has("section") else node
     return Clamp(
         node.key("sat_point").integer(0, 255),

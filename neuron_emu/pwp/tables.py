@@ -40,6 +40,7 @@ __all__ = [
     "compile_tables",
     "install",
     "missing_members",
+    "unpack_tables",
 ]
 
 # Capacities (activation-tables.md 7.1); 256 control entries by its capacity conflict.
@@ -161,7 +162,11 @@ def compile_tables(selected: FunctionSet, profiles: dict[str, Profile]) -> Hardw
     Order and indices follow the set; a member without a profile takes no room.
     """
     present = {name: profiles[name] for name in selected.members if name in profiles}
-    packed = pack_set(selected.name, present)
+    return unpack_tables(selected, pack_set(selected.name, present))
+
+
+def unpack_tables(selected: FunctionSet, packed: PackedSet) -> HardwareTables:
+    """Place a packed set into the images of its engine; InputError when it does not fit."""
     control = np.zeros((CONTROL_ENTRIES, CONTROL_BYTES // 4), "<u4")
     bucket = np.zeros((BUCKET_ENTRIES, BUCKET_BYTES // 4), "<u4")
     for name, image, entries in (
@@ -177,6 +182,7 @@ def compile_tables(selected: FunctionSet, profiles: dict[str, Profile]) -> Hardw
     bucket[: len(packed.buckets)] = packed.buckets
     cam = b"".join(map(_cam_entry, packed.functions))
     profile = b"".join(map(_profile_entry, packed.functions))
+    present = {function.func_name for function in packed.functions}
     return HardwareTables(
         set=selected,
         missing=tuple(name for name in selected.members if name not in present),

@@ -212,7 +212,7 @@ def test_files(tmp_path, monkeypatch):
         read_profile("a\0b")
     path.write_text("\ufeff" + dump_profile(load_profile("exp")), encoding="utf-8")
     assert read_profile(path) == load_profile("exp")
-    monkeypatch.setattr("neuron_emu.pwp.profile_json.MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr("neuron_emu.pwp.json_reader.MAX_FILE_BYTES", 1000)
     with pytest.raises(InputError, match="must be at most 1000 bytes long"):
         read_profile(path)
 

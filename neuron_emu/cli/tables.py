@@ -1,0 +1,175 @@
+"""`neuron-emu tables`: list, show, evaluate, build and pack activation tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from neuron_emu.cli.common import atomic_output
+from neuron_emu.errors import InputError
+from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
+from neuron_emu.pwp.functions import FUNCTION_SETS, FUNCTIONS, function_named, function_set
+from neuron_emu.pwp.library import TableLibrary
+from neuron_emu.pwp.pages import function_table, profile_page, set_table
+from neuron_emu.pwp.profile import differences
+from neuron_emu.pwp.profile_json import dump_profile, read_profile
+from neuron_emu.pwp.store import load_profile, shipped_profiles
+from neuron_emu.tensor_spec import read_npy
+
+__all__ = ["command"]
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+_DIRECTORY = click.option("--tables", "directory", metavar="DIR", help="Tables of a compiler.")
+
+
+@click.group("tables")
+def command() -> None:
+    """Look at activation tables, evaluate them, write them.
+
+    F is a function (exp) or a profile (exp_400p), SET the name or index of a function set.
+
+    \b
+    Example:
+      neuron-emu tables show exp
+    """
+
+
+@command.command("list")
+def list_command() -> None:
+    """List the functions with their codes and profiles, and the function sets.
+
+    \b
+    Example:
+      neuron-emu tables list
+    """
+    click.echo(function_table(FUNCTIONS, shipped_profiles()))
+    click.echo(set_table(FUNCTION_SETS, shipped_profiles()))
+
+
+@command.command("show")
+@click.option("--profile", "path", metavar="P.json", help="Show this file instead.")
+@_DIRECTORY
+@click.argument("function", metavar="F")
+def show(path: str | None, directory: str | None, function: str) -> None:
+    """Show octaves, sections and clamps of a table, and its special results.
+
+    \b
+    Example:
+      neuron-emu tables show exp
+    """
+    name = profile_of(function)
+    if path is not None:
+        click.echo(profile_page(name, read_profile(path)))
+    else:
+        library = TableLibrary(Path(directory) if directory else None)
+        click.echo(profile_page(name, library.profile(name)))
+
+
+@command.command("eval")
+@click.option("--input", "source", required=True, metavar="X.npy", help="Numbers to evaluate.")
+@click.option("--output", required=True, metavar="Y.npy", help="File to write, - too.")
+@click.option(
+    "--evaluator", type=click.Choice(["pwp", "silicon", "exact"]), default="pwp", show_default=True
+)
+@click.option("--nan", type=click.Choice(["fallthrough", "profile"]), default="fallthrough")
+@click.option("--fma", type=click.Choice(["off", "on"]), default="off")
+@click.option("--slope", type=float, help="Slope of parametric_relu.")
+@click.option("--profile", "path", metavar="P.json", help="Evaluate this file instead.")
+@_DIRECTORY
+@click.argument("function", metavar="F")
+def evaluate(
+    source: str,
+    output: str,
+    evaluator: str,
+    nan: str,
+    fma: str,
+    slope: float | None,
+    path: str | None,
+    directory: str | None,
+    function: str,
+) -> None:
+    """Evaluate a table on the numbers of X.npy; Y.npy is float32 of the same shape.
+
+    \b
+    Example:
+      neuron-emu tables eval exp --input x.npy --output y.npy
+    """
+    compiled = _compiled(function, path, directory)
+    values = _as_float32(read_npy(source), source)
+    kwargs: dict[str, Any] = {} if slope is None else {"slope": np.float32(slope)}
+    result = compiled.evaluate(values, evaluator=evaluator, nan=nan, fma=fma, **kwargs)
+    with atomic_output(output) as stream:
+        np.save(stream, result, allow_pickle=False)
+
+
+@command.command("build")
+@click.option("-o", "--output", required=True, metavar="P.json", help="File to write, - too.")
+@click.option("--regenerate", is_flag=True, help="Make the table anew by its rule (needs mpmath).")
+@click.argument("function", metavar="F")
+def build(output: str, regenerate: bool, function: str) -> None:
+    """Write a table as profile JSON: the shipped one, or the same made anew by its rule.
+
+    \b
+    Example:
+      neuron-emu tables build exp -o exp_400p.json
+    """
+    name = profile_of(function)
+    if regenerate:
+        from neuron_emu.pwp.generate import generate
+
+        profile = generate(name)
+    else:
+        profile = load_profile(name)
+    with atomic_output(output) as stream:
+        stream.write(dump_profile(profile).encode())
+
+
+@command.command("blobs")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder to write.")
+@_DIRECTORY
+@click.argument("selector", metavar="SET")
+def blobs(output: str, directory: str | None, selector: str) -> None:
+    """Write a packed set: SET.json, SET_bkt.bin and SET_ctrl.bin.
+
+    \b
+    Example:
+      neuron-emu tables blobs exp_and_others -o blobs
+    """
+    from neuron_emu.pwp.blobs import write_packed
+
+    tables = TableLibrary(Path(directory) if directory else None).packed(function_set(selector))
+    if tables.missing:
+        click.echo(f"without a table: {', '.join(tables.missing)}", err=True)
+    for path in write_packed(tables.packed, Path(output)):
+        click.echo(str(path))
+
+
+def profile_of(function: str) -> str:
+    """Return the profile that a function's or a profile's name stands for; bare ln is ln_40p."""
+    found = function_named(function)
+    return function if function in found.profiles else found.profiles[0]
+
+
+def _compiled(function: str, path: str | None, directory: str | None) -> CompiledProfile:
+    name = profile_of(function)
+    if path is None:
+        return compile_profile(TableLibrary(Path(directory) if directory else None).profile(name))
+    profile = read_profile(path)
+    if name in shipped_profiles():
+        changed = differences(profile, load_profile(name))
+        if changed:
+            click.echo(f"{path} differs from the shipped {name} in {', '.join(changed)}", err=True)
+    return compile_profile(profile)
+
+
+def _as_float32(values: Any, place: str) -> Any:
+    """Return numbers as float32; an integer that float32 does not hold is refused."""
+    with np.errstate(over="ignore"):
+        singles = values.astype(np.float32)
+    if values.dtype.kind in "iu" and not np.array_equal(singles.astype(np.float64), values):
+        raise InputError("integers must be exact in float32", place=place)
+    return singles

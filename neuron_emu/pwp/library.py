@@ -1,0 +1,108 @@
+"""Where the tables of a run come from: the shipped ones, or a compiler's directory.
+
+A directory holds profile JSON files (`exp_400p.json`), packed sets (`<set>.json` with its two
+`.bin` files), or both; a packed set goes before profiles. Nothing else is mixed in: a function
+that the directory lacks has no table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from neuron_emu.errors import InputError
+from neuron_emu.pwp.blobs import read_packed
+from neuron_emu.pwp.evaluate import CompiledProfile
+from neuron_emu.pwp.functions import FUNCTION_SETS, FunctionSet, function_set
+from neuron_emu.pwp.profile import Profile
+from neuron_emu.pwp.profile_json import read_profile
+from neuron_emu.pwp.store import load_profile, shipped_profiles
+from neuron_emu.pwp.tables import HardwareTables, compile_tables, unpack_tables
+
+__all__ = ["ResidentTables", "TableLibrary"]
+
+
+@define(eq=False)
+class TableLibrary:
+    """The tables of a run, each read and packed when it is first needed."""
+
+    directory: Path | None = None
+    _packed: dict[int, HardwareTables] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.directory is not None and not self._names():
+            raise InputError(
+                "must be a directory that holds profiles such as exp_400p.json, or packed sets"
+                " such as exp_and_others.json with their .bin files",
+                place=str(self.directory),
+            )
+
+    def _names(self) -> set[str]:
+        """Return the profiles and sets that the directory has a JSON file of."""
+        assert self.directory is not None
+        known = {s.name for s in FUNCTION_SETS} | {m for s in FUNCTION_SETS for m in s.members}
+        try:
+            return {path.stem for path in self.directory.glob("*.json")} & known
+        except OSError:
+            return set()
+
+    def profile(self, name: str) -> Profile:
+        """Return a profile by its name; InputError when this source has none."""
+        if self.directory is None:
+            return load_profile(name)
+        path = self.directory / f"{name}.json"
+        if not path.is_file():
+            raise InputError(f"holds no {path.name}", place=str(self.directory))
+        return read_profile(path)
+
+    def install(self, selector: int | str) -> ResidentTables | None:
+        """Return a set ready to be resident; None when no set has this index or name."""
+        try:
+            return ResidentTables(function_set(selector), self)
+        except InputError:
+            return None
+
+    def lowest_with(self, function: str) -> ResidentTables | None:
+        """Return the set of the lowest index that holds a function."""
+        for candidate in FUNCTION_SETS:
+            if candidate.holds(function):
+                return ResidentTables(candidate, self)
+        return None
+
+    def packed(self, selected: FunctionSet) -> HardwareTables:
+        """Return the packed tables of a set; members without a table are left out.
+
+        Raises InputError when a file of the directory is damaged.
+        """
+        tables = self._packed.get(selected.index)
+        if tables is None:
+            tables = self._packed[selected.index] = self._make(selected)
+        return tables
+
+    def _make(self, selected: FunctionSet) -> HardwareTables:
+        if self.directory is None:
+            names = shipped_profiles()
+        else:
+            if selected.name in self._names():
+                return unpack_tables(selected, read_packed(self.directory, selected.name))
+            names = tuple(self._names())
+        return compile_tables(
+            selected, {name: self.profile(name) for name in selected.members if name in names}
+        )
+
+
+@frozen
+class ResidentTables:
+    """The one set that an engine holds, beside the library that its packed tables come from."""
+
+    set: FunctionSet
+    library: TableLibrary
+
+    def compiled(self, function: str) -> CompiledProfile:
+        """Return the evaluator of a function through CONTROL and BUCKET.
+
+        Raises InputError when the source of tables has none for it, or a damaged one.
+        """
+        tables = self.library.packed(self.set)
+        return tables.compiled(tables.slot_of(function))

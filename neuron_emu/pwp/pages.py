@@ -1,0 +1,125 @@
+"""Pages of text about tables: the lists, one profile, one input on its way through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuron_emu.pwp.evaluate import CompiledProfile
+from neuron_emu.pwp.functions import Function, FunctionSet, Variant, profile_name
+from neuron_emu.pwp.profile import CLAMP_NAMES, Octave, Profile, float_value
+
+__all__ = ["function_table", "profile_page", "set_table", "walk_page"]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return aligned columns, two blanks apart."""
+    lines = [tuple(header), *map(tuple, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def function_table(functions: Iterable[Function], shipped: Sequence[str]) -> str:
+    """Return one line a profile: code, function, profile, published sections, whether shipped."""
+
+    def row(function: Function, variant: Variant) -> tuple[str, ...]:
+        name = profile_name(function.name, variant.tolerance)
+        code = "?" if function.code is None else str(function.code)
+        return code, function.name, name, str(variant.lut_size), "yes" if name in shipped else "no"
+
+    header = ("code", "function", "profile", "published sections", "table")
+    return _table(header, (row(f, v) for f in functions for v in f.variants)) + "\n"
+
+
+def set_table(sets: Iterable[FunctionSet], shipped: Sequence[str]) -> str:
+    """Return one line a set: index, name, its table functions, and those without a table."""
+
+    def row(item: FunctionSet) -> tuple[str, ...]:
+        missing = [name for name in item.tables if name not in shipped]
+        return str(item.index), item.name, " ".join(item.tables) or "-", " ".join(missing) or "-"
+
+    return _table(("index", "set", "table functions", "without a table"), map(row, sets))
+
+
+def profile_page(name: str, profile: Profile) -> str:
+    """Return the octaves, clamps, special results and symmetry of a profile."""
+    negative = sum(len(octave.sections) for octave in profile.neg_exponents)
+    positive = sum(len(octave.sections) for octave in profile.pos_exponents)
+    symmetry = (
+        f"fold {_yes(profile.symmetry_en)}, invert {_yes(profile.symmetry_invert_sign_opt)},"
+        f" negative half stored {_yes(profile.symmetry_opt_use_neg_region)},"
+        f" point {float_value(profile.symmetry_point):g}"
+    )
+    specials = " ".join(
+        f"{key}={_value(getattr(profile, f'{key}_result'))}"
+        for key in ("zero", "pinf", "ninf", "nan")
+    )
+    parts = [
+        f"{name}: {positive + negative} sections ({negative} negative, {positive} positive)",
+        f"symmetry: {symmetry}",
+        f"results: {specials}",
+        "",
+        _clamps(profile),
+    ]
+    for title, side in (("negative", profile.neg_exponents), ("positive", profile.pos_exponents)):
+        if any(octave.sections for octave in side):
+            parts += ["", f"{title} octaves", _octaves(side)]
+    return "\n".join(parts)
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+def _value(bits: int) -> str:
+    return f"{np.float32(float_value(bits))} (0x{bits:08x})"
+
+
+def _clamps(profile: Profile) -> str:
+    def row(name: str) -> tuple[str, ...]:
+        clamp = profile.clamp(name)
+        section = clamp.section
+        words = (section.x, section.d0, section.d1, section.d2, section.d3)
+        place = f"{clamp.sat_point}/{clamp.mantissa_point}"
+        return name, place, *(f"{word:08x}" for word in words)
+
+    return _table(
+        ("clamp", "exponent/mantissa", *("x", "d0", "d1", "d2", "d3")), map(row, CLAMP_NAMES)
+    )
+
+
+def _octaves(side: Iterable[Octave]) -> str:
+    def row(octave: Octave) -> tuple[str, ...]:
+        stored = len(octave.sections)
+        size = str(octave.extract_size)
+        low, high = 2.0**octave.exponent, 2.0 ** (octave.exponent + 1)
+        return str(octave.exponent), f"{low:g}..{high:g}", size, str(stored)
+
+    return _table(("exponent", "magnitude", "extract_size", "sections"), map(row, side))
+
+
+def walk_page(name: str, compiled: CompiledProfile, x: float, exact: np.float32) -> str:
+    """Return one input on its way: fold, octave, section, sums, result, exact value, error."""
+    from neuron_emu.numerics import ulp_distance
+
+    value = np.float32(x)
+    station = compiled.station(value)
+    result = np.array([station.result], np.uint32).view(np.float32)
+    lines = [f"{name}({value}), input bits 0x{station.input:08x}"]
+    for title, detail in station.as_events():
+        pairs = " ".join(f"{key}={_plain(item)}" for key, item in detail.items())
+        lines.append(f"  {title:8} {pairs}")
+    steps = int(ulp_distance(result, np.array([exact], np.float32))[0])
+    lines.append(f"  result   {_value(station.result)}")
+    lines.append(f"  exact    {_value(int(exact.view(np.uint32)))}")
+    lines.append(f"  error    {steps} ULP")
+    return "\n".join(lines)
+
+
+def _plain(item: Any) -> str:
+    return f"{item:.17g}" if isinstance(item, float) else str(item)

@@ -1,0 +1,130 @@
+"""`tables` and the function pages of `explain`, as a new user meets them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.command import neuron_emu
+
+
+class TestShow:
+    def test_exp(self):
+        """pwp-model.md 8.4: 406 + 371 sections and both thresholds."""
+        page = neuron_emu("tables", "show", "exp").out
+
+        assert page.startswith("exp_400p: 777 sections (406 negative, 371 positive)\n")
+        assert "pos_high  133/3240472" in page
+        assert "neg_high  133/4362891" in page
+
+    def test_list(self):
+        """Functions with codes and sets with indices."""
+        page = neuron_emu("tables", "list").out
+
+        assert "7     exp" in page
+        assert "20     derivative_gelu_apprx_sigmoid_and_others" in page
+
+
+class TestEval:
+    @pytest.mark.parametrize(
+        ("evaluator", "word"),
+        [
+            ("pwp", 0x3FD308B1),  # pwp-model.md 4.7
+            ("exact", 0x3FD3094C),  # the correctly rounded value, same place
+        ],
+    )
+    def test_half(self, tmp_path, evaluator, word):
+        """exp(0.5) keeps the input's shape and becomes float32."""
+        np.save(tmp_path / "x.npy", np.full((2, 3), 0.5))
+        args = ("--input", "x.npy", "--output", "y.npy", "--evaluator", evaluator)
+        answer = neuron_emu("tables", "eval", "exp", *args, cwd=tmp_path)
+        result = np.load(tmp_path / "y.npy")
+
+        assert answer.status == 0
+        assert (result.dtype, result.shape) == (np.float32, (2, 3))
+        assert set(result.view(np.uint32).ravel()) == {word}
+
+    def test_own_profile(self, tmp_path):
+        """`--profile` evaluates a file and says where it differs from the shipped table."""
+        np.save(tmp_path / "x.npy", np.float32([0.0, 0.5]))
+        neuron_emu("tables", "build", "exp", "-o", "p.json", cwd=tmp_path)
+        args = ("--input", "x.npy", "--output", "y.npy", "--profile", "p.json")
+        same = neuron_emu("tables", "eval", "exp", *args, cwd=tmp_path)
+        document = json.loads((tmp_path / "p.json").read_text())
+        document["zero_result"] = document["saturation_points"]["sat_point_pos_high"]["d1"]
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        changed = neuron_emu("tables", "eval", "exp", *args, cwd=tmp_path)
+
+        assert (same.status, same.err) == (0, "")
+        assert "p.json differs from the shipped exp_400p in zero_result" in changed.err
+        assert np.load(tmp_path / "y.npy")[0] == 0
+
+    def test_float_strings_are_not_read(self, tmp_path):
+        """Only the `int` member counts: another `float` string moves no result."""
+        np.save(tmp_path / "x.npy", np.linspace(-3, 3, 50, dtype=np.float32))
+        neuron_emu("tables", "build", "exp", "-o", "p.json", cwd=tmp_path)
+        text = (tmp_path / "p.json").read_text()
+        (tmp_path / "p.json").write_text(text.replace('"float": "', '"float": "9'))
+        args = ("--input", "x.npy", "--output", "y.npy")
+        neuron_emu("tables", "eval", "exp", *args, "--profile", "p.json", cwd=tmp_path)
+        mine = np.load(tmp_path / "y.npy")
+        neuron_emu("tables", "eval", "exp", *args, cwd=tmp_path)
+
+        assert np.array_equal(mine, np.load(tmp_path / "y.npy"))
+
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            (["show", "frob"], "'frob' is no activation function"),
+            (["eval", "exp", "--input", "no.npy", "--output", "y.npy"], "no.npy: cannot be read"),
+            (["eval", "exp", "--input", "x.npy", "--output", "no/y.npy"], "no/y.npy"),
+            (["eval", "exp", "--input", "x.npy", "--output", "y.npy", "--evaluator", "x"], "pwp"),
+            (
+                ["eval", "exp", "--input", "x.npy", "--output", "y.npy", "--profile", "b.json"],
+                "b.js",
+            ),
+            (["eval", "exp", "--input", "big.npy", "--output", "y.npy"], "exact in float32"),
+            (["blobs", "99", "-o", "d"], "function set must be 0 to 20 or one of"),
+        ],
+    )
+    def test_bad_input(self, tmp_path, words, sentence):
+        """One sentence, exit 2, no output."""
+        np.save(tmp_path / "x.npy", np.float32([1]))
+        np.save(tmp_path / "big.npy", np.array([2**24 + 1]))
+        (tmp_path / "b.json").write_text("{}")
+        answer = neuron_emu("tables", *words, cwd=tmp_path)
+
+        assert answer.status == 2
+        assert sentence in answer.err
+        assert not (tmp_path / "y.npy").exists()
+
+
+class TestBlobs:
+    def test_run_from_blobs_and_profiles(self, tmp_path):
+        """A run on `--tables DIR` gives the same numbers from blobs and from profiles."""
+        neuron_emu("tables", "blobs", "exp_and_others", "-o", tmp_path / "blobs")
+        (tmp_path / "profiles").mkdir()
+        neuron_emu("tables", "build", "exp", "-o", tmp_path / "profiles" / "exp_400p.json")
+
+        for name in ("blobs", "profiles"):
+            answer = neuron_emu("run", "--tables", tmp_path / name, "programs/exp.toml")
+            assert answer.status == 0, answer.err
+
+
+class TestExplain:
+    def test_one_input(self):
+        """`explain exp 0.5` walks the stations of pwp-model.md 4.7."""
+        page = neuron_emu("explain", "exp", "0.5").out
+
+        assert "index=424 section=0 x=0x3f1fffff d0=0x3fef22ae" in page
+        assert "result   1.6487027406692505 (0x3fd308b1)" in page
+        assert "error    155 ULP" in page
+
+    def test_negative_number_is_no_option(self):
+        """X may be -1."""
+        answer = neuron_emu("explain", "exp", "-1")
+
+        assert answer.status == 0
+        assert "(0x3ebc5a40)" in answer.out
