@@ -137,6 +137,13 @@ class Policy:
         " dtype; the simulator lists saturating variants as well",
         "dve-tensor-scalar.md 5.2",
     )
+    search_order: str = _row(
+        "nki|header",
+        "MAX8 writes the largest first, and index k belongs to key k, as NKI documents. header:"
+        " MAX8 writes the smallest first and keys lie reversed; a compiler that negates steps to"
+        " get NKI's order needs it",
+        "dve-tensor-scalar.md 9.7, 11 row 13",
+    )
     symmetric_clamp: str = _row(
         "comment|clamp",
         "sign(a) * max(abs a, abs b) is the header's only text; clamp takes the min instead",

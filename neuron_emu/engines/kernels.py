@@ -13,6 +13,7 @@ from attrs import frozen
 from neuron_emu.engines import (
     accumulator_read,
     control,
+    everyday,
     exponential,
     register_words,
     tensor_scalar,
@@ -127,6 +128,14 @@ KERNELS: dict[int, Kernel] = {
     ALU_OP: Kernel(handler="AluOp", prepare=register_words.prepare_alu),
     COMPARE_BRANCH: Kernel(handler="Branch", prepare=register_words.prepare_branch),
     PSEUDO_INST: Kernel(handler="Loader", prepare=control.prepare_pseudo),
+    **{
+        opcode: Kernel(
+            handler=handler,
+            prepare=prepare,
+            engines=ANY if opcode in everyday.ANY_ENGINE else frozenset((Engine.DVE,)),
+        )
+        for opcode, (handler, prepare) in everyday.HANDLERS.items()
+    },
 }
 
 

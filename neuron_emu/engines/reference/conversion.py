@@ -20,7 +20,14 @@ from neuron_emu.isa.enums import DType
 if TYPE_CHECKING:
     from neuron_emu.numerics import NumberFormats
 
-__all__ = ["add_bits", "from_float32_bits", "multiply_bits", "subtract_bits", "to_float32_bits"]
+__all__ = [
+    "add_bits",
+    "divide_bits",
+    "from_float32_bits",
+    "multiply_bits",
+    "subtract_bits",
+    "to_float32_bits",
+]
 
 _SIGN = 0x8000_0000
 _INFINITY = 0x7F80_0000
@@ -186,6 +193,21 @@ def multiply_bits(a: int, b: int) -> int:
         has_zero = a & ~_SIGN == 0 or b & ~_SIGN == 0
         return _CANONICAL_NAN if has_zero else sign | _INFINITY
     return sign | _float32_bits(abs(_value(a) * _value(b)))
+
+
+def divide_bits(a: int, b: int) -> int:
+    """Return the float32 bits of `a / b`, rounded to nearest even, with the NaN rule."""
+    if _is_nan(a) or _is_nan(b):
+        return (a if _is_nan(a) else b) | _QUIET
+    sign = (a ^ b) & _SIGN
+    a, b = a & ~_SIGN, b & ~_SIGN
+    if a == b and a in (0, _INFINITY):
+        return _CANONICAL_NAN
+    if a == _INFINITY or b == 0:
+        return sign | _INFINITY
+    if b == _INFINITY:
+        return sign
+    return sign | _float32_bits(_value(a) / _value(b))
 
 
 def _is_nan(bits: int) -> bool:
