@@ -98,6 +98,12 @@ class Policy:
         "after IDLE the DVE accumulator is undefined: its value is kept beside a flag",
         "design.md 2; dve-tensor-scalar.md 7",
     )
+    act_imm_src: str = _row(
+        "header|emitter",
+        "the header types imm_src of ACTIVATE as IMM_SRC (0 a value, 1 a pointer); the compiler's"
+        " emitter writes 1 beside a literal 0, which would fit IMM_SRC_N",
+        "activation-tables.md 2.2",
+    )
     exp_upper_dim: str = _row(
         "packed_even|product_even|off",
         "packed_even: packed inputs need each upper count to be 1 or even; the literal reading"

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from neuron_emu.engines import (
     accumulator_read,
+    activation,
     control,
     everyday,
     exponential,
@@ -21,6 +22,8 @@ from neuron_emu.engines import (
 from neuron_emu.engines.core import EngineState, Prepared, Problem
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.families.activation import ACTIVATE, ACTIVATE_QUANTIZE
+from neuron_emu.isa.families.activation2 import ACTIVATE2, ACTIVATE_MULTIPASS
 from neuron_emu.isa.families.control import (
     ACTIVATION_TABLE_LOAD,
     DRAIN,
@@ -106,6 +109,27 @@ KERNELS: dict[int, Kernel] = {
     0x93: _tensor_scalar("TransposeTensorScalarArith"),
     0x9A: _tensor_scalar("TensorScalarCacheReduce", cache=True),
     0xE6: _tensor_scalar("TensorScalarCacheCumulative", cache=True),
+    ACTIVATE: Kernel(
+        handler="Activate",
+        engines=ACT,
+        function=activation.function_of,
+        prepare=activation.prepare_activate,
+    ),
+    ACTIVATE_QUANTIZE: Kernel(
+        handler="ActivateQuantize",
+        engines=ACT,
+        function=activation.function_of,
+        prepare=activation.prepare_quantize,
+    ),
+    ACTIVATE2: Kernel(
+        handler="Activate2",
+        engines=ACT,
+        function=activation.function_of,
+        prepare=activation.prepare_activate2,
+    ),
+    ACTIVATE_MULTIPASS: Kernel(
+        handler="ActivateMultipass", engines=ACT, prepare=activation.prepare_multipass
+    ),
     ACTIVATION_TABLE_LOAD: Kernel(
         handler="ActivationTableLoad", engines=ACT, prepare=control.prepare_table_load
     ),
