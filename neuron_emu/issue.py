@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
 from neuron_emu.engines.core import EngineState, Prepared, Problem
 from neuron_emu.engines.kernels import Kernel, find_kernel
 from neuron_emu.engines.sequencer import Update, Wait, updates_of, waits_of
 from neuron_emu.generation import Generation
+from neuron_emu.isa.bulk import BlockJudge
 from neuron_emu.isa.codec import decode
 from neuron_emu.isa.diagnostics import Finding
 from neuron_emu.isa.program import Stream
+from neuron_emu.isa.records import WORD_BYTES
 from neuron_emu.isa.validate import findings_of_word
 from neuron_emu.policy import Policy
 from neuron_emu.pwp.library import ResidentTables, TableLibrary
@@ -26,6 +29,8 @@ __all__ = ["Issued", "Issuer", "Queue"]
 
 _MOST_WORDS = 1 << 15
 """Distinct words that one queue remembers; then it starts over."""
+_BULK_AFTER, _BULK_WORDS = 64, 1024
+"""A queue with more distinct words than the first has its words judged by so many at a time."""
 
 
 @define(eq=False)
@@ -59,6 +64,9 @@ class Queue:
     pending: tuple[Issued, Any] | None = None
     issued: list[Issued | None] = field(init=False)
     by_word: dict[bytes, Issued] = field(factory=dict, init=False)
+    judge: BlockJudge | None = field(default=None, init=False)
+    clean_from: int = field(default=0, init=False)
+    clean: list[bool] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.state.position, self.state.num_words = 0, len(self.stream)
@@ -122,7 +130,9 @@ class Issuer:
     def _judged(self, queue: Queue, word: bytes) -> Issued:
         record = decode(word, self.generation)
         engine = queue.state.engine
-        findings = findings_of_word(word, self.generation, engine, self.policy)
+        findings: tuple[Finding, ...] = ()
+        if not self._is_proven(queue):
+            findings = findings_of_word(word, self.generation, engine, self.policy)
         updates = updates_of(record)
         return Issued(
             word=word,
@@ -135,22 +145,40 @@ class Issuer:
             kernel=find_kernel(word[0], engine, self.generation),
         )
 
+    def _is_proven(self, queue: Queue) -> bool:
+        """Tell whether the next word is known to be clean from judging its neighbours with it."""
+        if len(queue.by_word) < _BULK_AFTER:
+            return False
+        position = queue.state.position
+        place = position - queue.clean_from
+        if not 0 <= place < len(queue.clean):
+            if queue.judge is None:
+                engine = queue.state.engine
+                queue.judge = BlockJudge(self.generation, engine, self.policy)
+            count = min(_BULK_WORDS, len(queue.stream) - position)
+            start = position * WORD_BYTES
+            data = queue.stream.data[start : start + count * WORD_BYTES]
+            words = np.frombuffer(data, np.uint8).reshape(count, WORD_BYTES)
+            queue.clean_from, queue.clean = position, queue.judge.clean(words).tolist()
+            place = 0
+        return queue.clean[place]
+
     def prepared(self, queue: Queue, issued: Issued) -> Prepared | Problem:
         """Return the word ready to execute, or why it does not; warns of what is doubtful."""
-        state = queue.state
-        made: Prepared | Problem | None = issued.prepared
         if issued.errors:
             problem = self._refusal(queue, issued)
             if problem is not None:
                 return problem
+        state, made = queue.state, issued.prepared
         if (
             made is None
             or issued.tables is not state.tables
             or (made.registers and issued.register_values != _register_values(state, made))
         ):
-            made = self._made(queue, issued)
-            if isinstance(made, Problem):
-                return made
+            fresh = self._made(queue, issued)
+            if isinstance(fresh, Problem):
+                return fresh
+            made = fresh
         if issued.reads_checked_in != self._era:
             self._check_reads(queue, issued, made)
         if made.uses_accumulator:

@@ -158,12 +158,18 @@ class Machine:
             self.load(program)
         first, loads = self.steps, self.table_loads
         fault: Fault | None = None
-        while fault is None and not self._scheduler.is_finished:
-            if self.steps - first >= max_steps:
-                message = f"stopped after {max_steps} words (--max-steps)"
-                fault = self._fault(self._scheduler.first, Problem("max_steps", message))
+        last = first + max_steps
+        step = self.step
+        while fault is None:
+            before = self.steps
+            if before >= last:
+                if not self._scheduler.is_finished:
+                    message = f"stopped after {max_steps} words (--max-steps)"
+                    fault = self._fault(self._scheduler.first, Problem("max_steps", message))
                 break
-            fault = self.step()
+            fault = step()
+            if self.steps == before:
+                break
         return RunResult(
             steps=self.steps - first,
             fault=fault,

@@ -48,20 +48,21 @@ class Scheduler:
     @property
     def first(self) -> Queue:
         """The queue whose turn it is."""
-        return self.queues[self.turn % len(self.queues)]
+        return self.queues[self.turn]
 
     def in_turn(self) -> tuple[Queue, Issued] | None:
         """Return the next queue whose word may issue, with the word; None when there is none."""
         queues = self.queues
         count = len(queues)
-        for offset in range(count):
-            number = (self.turn + offset) % count
+        number = self.turn
+        for _ in range(count):
             queue = queues[number]
+            number = number + 1 if number + 1 < count else 0
             if queue.is_finished:
                 continue
-            issued = self.issuer.issued(queue)
+            issued = queue.issued[queue.state.position] or self.issuer.issued(queue)
             if not issued.waits or self._is_ready(queue, issued):
-                self.turn = (number + 1) % count
+                self.turn = number
                 return queue, issued
         return None
 

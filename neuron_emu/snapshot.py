@@ -58,8 +58,8 @@ def digest(machine: Machine, private: tuple[Any, ...]) -> bytes:
     """
     hasher = hashlib.sha256()
     for space in machine.memory.spaces:
-        hasher.update(space.data)
-        hasher.update(np.packbits(space.written))
+        hasher.update(memoryview(space.data))
+        hasher.update(memoryview(np.packbits(space.written)))
     for part in _parts(machine, private):
         hasher.update(part)
         hasher.update(len(part).to_bytes(8, "little"))

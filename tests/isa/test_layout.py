@@ -19,6 +19,8 @@ from neuron_emu.isa.layout import (
     numpy_dtype_of,
     parse,
     raw,
+    rows_of,
+    schema_of,
     size_of,
     spans_of,
 )
@@ -159,7 +161,7 @@ class TestDerivedForms:
 class TestDefects:
     def test_hole_in_a_layout(self):
         """A layout that does not cover its bytes is found when it is declared."""
-        from attrs import frozen  # noqa: PLC0415
+        from attrs import frozen
 
         @frozen(kw_only=True)
         class Holed:
@@ -181,3 +183,24 @@ class TestDefects:
 
         with pytest.raises(LayoutError, match=r"^Header cannot be built: "):
             build(header)
+
+
+def _members(instance, parsed):
+    """Yield name, our value and the schema's value of every leaf."""
+    for row in rows_of(type(instance)):
+        ours, theirs = getattr(instance, row.name), parsed[row.name]
+        if row.views:
+            yield from _members(ours, theirs[type(ours).__name__])
+        elif row.record is not None:
+            yield from _members(ours, theirs)
+        else:
+            yield row.name, ours, tuple(theirs) if row.count > 1 else theirs
+
+
+@given(st.sampled_from(FAMILIES), st.binary(min_size=64, max_size=64), st.booleans())
+def test_parse_agrees_with_the_schema(family, data, has_indirect):
+    """The quick reader and construct read the same values from any bytes."""
+    instance = parse(family.record, data, has_indirect=has_indirect)
+
+    for name, ours, theirs in _members(instance, schema_of(family.record).parse(data)):
+        assert ours == theirs, name
