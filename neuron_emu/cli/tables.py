@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -173,3 +174,65 @@ def _as_float32(values: Any, place: str) -> Any:
     if values.dtype.kind in "iu" and not np.array_equal(singles.astype(np.float64), values):
         raise InputError("integers must be exact in float32", place=place)
     return singles
+
+
+@command.command("certify")
+@click.option("-o", "--output", metavar="CERT.json", help="File to write, F.certificate.json else.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True)
+@click.argument("function", metavar="F")
+def certify_command(output: str | None, jobs: int, function: str) -> int:
+    """Sweep all 2^32 inputs of a table and write what its error is.
+
+    Finished parts are kept in CERT.json.part, so that a sweep can be stopped and goes on.
+    The exit status is 1 when the evaluator differs from its plain twin anywhere.
+
+    \b
+    Example:
+      neuron-emu tables certify exp --jobs 2
+    """
+    from neuron_emu.pwp.certify import certify
+    from neuron_emu.pwp.pages import certificate_page
+
+    name = profile_of(function)
+    path = output or f"{name}.certificate.json"
+    state = Path(f"{path}.part")
+    with sweep_progress(f"certify {name}") as progress:
+        certificate = certify(name, state, jobs=jobs, progress=progress)
+    with atomic_output(path) as stream:
+        stream.write(certificate.as_json().encode())
+    state.unlink(missing_ok=True)
+    click.echo(certificate_page(certificate))
+    return 1 if certificate.twin_differences else 0
+
+
+@contextmanager
+def sweep_progress(title: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error while it is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from neuron_emu.pwp.certify import BLOCKS
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=BLOCKS)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@command.command("plot")
+@click.option("-o", "--output", required=True, metavar="F.png", help="Picture to write.")
+@click.option("--profile", "path", metavar="P.json", help="Draw this file instead.")
+@click.argument("function", metavar="F")
+def plot(output: str, path: str | None, function: str) -> None:
+    """Draw the error of a table in ULP over its octaves, with the section grid.
+
+    \b
+    Example:
+      neuron-emu tables plot exp -o exp.png
+    """
+    from neuron_emu.pwp.plot import plot_error
+
+    name = profile_of(function)
+    profile = load_profile(name) if path is None else read_profile(path)
+    with atomic_output(output) as stream:
+        plot_error(name, profile, stream)

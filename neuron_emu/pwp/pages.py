@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from neuron_emu.numerics import ulp_distance
+from neuron_emu.pwp.certify import Certificate
 from neuron_emu.pwp.evaluate import CompiledProfile
 from neuron_emu.pwp.functions import Function, FunctionSet, Variant, profile_name
 from neuron_emu.pwp.profile import CLAMP_NAMES, Octave, Profile, float_value
 
-__all__ = ["function_table", "profile_page", "set_table", "walk_page"]
+__all__ = ["certificate_page", "function_table", "profile_page", "set_table", "walk_page"]
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -103,10 +105,31 @@ def _octaves(side: Iterable[Octave]) -> str:
     return _table(("exponent", "magnitude", "extract_size", "sections"), map(row, side))
 
 
+def certificate_page(certificate: Certificate) -> str:
+    """Return the measured error of a table: the summary, then one line an octave with an error."""
+
+    def row(octave: dict[str, Any]) -> tuple[str, ...]:
+        mean = octave["sum_ulp"] / max(octave["inputs"], 1)
+        sign = "-" if octave["negative"] else "+"
+        numbers = (octave[key] for key in ("max_ulp", "breaks", "max_jump", "unbounded"))
+        return f"{sign}{octave['exponent']}", f"{mean:.3f}", *map(str, numbers)
+
+    header = ("octave", "mean ULP", "max ULP", "breaks", "max jump", "not finite")
+    rows = (row(o) for o in certificate.octaves if o["max_ulp"] or o["unbounded"])
+    return "\n".join(
+        (
+            f"{certificate.profile}: {certificate.inputs} inputs,"
+            f" {certificate.twin_differences} differ from the plain twin",
+            f"error in the octaves of the table: {certificate.max_ulp} ULP at {certificate.at},"
+            f" mean {certificate.mean_ulp:g}; {certificate.breaks} steps against the function,"
+            f" {certificate.max_jump} ULP at a section's edge",
+            _table(header, rows),
+        )
+    )
+
+
 def walk_page(name: str, compiled: CompiledProfile, x: float, exact: np.float32) -> str:
     """Return one input on its way: fold, octave, section, sums, result, exact value, error."""
-    from neuron_emu.numerics import ulp_distance
-
     value = np.float32(x)
     station = compiled.station(value)
     result = np.array([station.result], np.uint32).view(np.float32)

@@ -1,0 +1,343 @@
+"""Proof of a table's error: every float32 input, against the exact function and the plain twin.
+
+A sweep goes through the 2^32 inputs in blocks. Each block compares the fast evaluator with the
+numpy twin bit for bit, and measures the distance to the exact value in float32 steps by octave.
+Finished blocks are kept in a file beside the certificate, so that a sweep goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import multiprocessing
+import os
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from attrs import asdict, frozen
+
+from neuron_emu import __version__
+from neuron_emu.errors import InputError
+from neuron_emu.numerics import ulp_distance
+from neuron_emu.pwp.evaluate import compile_profile
+from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Profile
+from neuron_emu.pwp.reference import twin
+from neuron_emu.pwp.store import encode_data, load_profile
+
+__all__ = ["BLOCKS", "Certificate", "Octave", "certify", "measure", "table_hash"]
+
+BLOCK_INPUTS = 1 << 26
+BLOCKS = (1 << 32) // BLOCK_INPUTS
+_CHUNK_INPUTS = 1 << 20
+_EXPONENT_SPECIAL = 255
+
+Floats = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint32]
+
+
+@frozen(kw_only=True)
+class Octave:
+    """What was measured on one binary octave of one sign, or on part of it.
+
+    Attributes
+    ----------
+    negative, exponent: sign, and unbiased exponent (-127 holds zero and the denormals).
+    inputs: how many were compared with the exact value.
+    max_ulp, at: largest distance in float32 steps, and the bits of its first input.
+    sum_ulp: sum of all distances; divided by `inputs` it is the mean.
+    unbounded: inputs where exactly one of table and exact value is finite, or a number; not
+        counted in the distances.
+    breaks, break_at: neighbours between which the table steps against the exact function.
+    max_jump, jump_at: largest step at a section's edge beyond the exact function's, in steps.
+    twin_differences: inputs on which the fast evaluator differs from the numpy twin.
+    """
+
+    negative: bool
+    exponent: int
+    inputs: int
+    max_ulp: int
+    at: int
+    sum_ulp: int
+    unbounded: int
+    breaks: int
+    break_at: int
+    max_jump: int
+    jump_at: int
+    twin_differences: int
+
+    def merged(self, other: Octave) -> Octave:
+        """Return both parts of one octave as one."""
+        worst = self if self.max_ulp >= other.max_ulp else other
+        jump = self if self.max_jump >= other.max_jump else other
+        return Octave(
+            negative=self.negative,
+            exponent=self.exponent,
+            inputs=self.inputs + other.inputs,
+            max_ulp=worst.max_ulp,
+            at=worst.at,
+            sum_ulp=self.sum_ulp + other.sum_ulp,
+            unbounded=self.unbounded + other.unbounded,
+            breaks=self.breaks + other.breaks,
+            break_at=self.break_at if self.breaks else other.break_at,
+            max_jump=jump.max_jump,
+            jump_at=jump.jump_at,
+            twin_differences=self.twin_differences + other.twin_differences,
+        )
+
+
+@frozen(kw_only=True)
+class Certificate:
+    """The measured error of one table.
+
+    Attributes
+    ----------
+    table_sha256: hash of the shipped data file, header aside.
+    table_octaves: (negative, exponent) of the octaves that store sections.
+    max_ulp, mean_ulp, at: over those octaves.
+    """
+
+    profile: str
+    table_sha256: str
+    date: str
+    versions: dict[str, str]
+    inputs: int
+    twin_differences: int
+    max_ulp: int
+    at: str
+    mean_ulp: float
+    breaks: int
+    max_jump: int
+    octaves: list[dict[str, Any]]
+
+    def as_json(self) -> str:
+        """Return the certificate file, one octave a line."""
+        table = asdict(self)
+        octaves = table.pop("octaves")
+        head = json.dumps(table, indent=1).removesuffix("\n}")
+        lines = ",\n  ".join(json.dumps(octave) for octave in octaves)
+        return f'{head},\n "octaves": [\n  {lines}\n ]\n}}\n'
+
+
+def table_hash(profile: Profile) -> str:
+    """Return the SHA-256 of a profile's data file."""
+    return hashlib.sha256(encode_data(profile)).hexdigest()
+
+
+def measure(profile: Profile, first: int, count: int) -> Octave:
+    """Measure `count` inputs from the bits `first` on, which lie in one octave of one sign."""
+    # The input before the first one belongs to the step into it, which may cross an edge.
+    lead = 1 if first & 0x7FFFFFFF else 0
+    bits = np.arange(first - lead, first + count, dtype=np.uint64).astype(np.uint32)
+    compiled = compile_profile(profile)
+    fast = compiled.evaluate(bits.view(np.float32))
+    plain = twin(profile, bits[lead:])
+    differences = int(np.count_nonzero(fast[lead:].view(np.uint32) != plain))
+    exponent = (first >> MANTISSA_BITS & 0xFF) - EXPONENT_BIAS
+    if exponent == _EXPONENT_SPECIAL - EXPONENT_BIAS:
+        return _without_error(first, exponent, 0, differences)
+    exact = compiled.evaluate(bits.view(np.float32), evaluator="exact")
+    if np.array_equal(fast.view(np.uint32), exact.view(np.uint32)):
+        finite = int(np.count_nonzero(np.isfinite(exact[lead:])))
+        return _without_error(first, exponent, finite, differences)
+    both = np.isfinite(fast) & np.isfinite(exact)
+    same = both | (fast == exact) | (np.isnan(fast) & np.isnan(exact))
+    distance = np.where(both, ulp_distance(fast, exact), 0)[lead:]
+    breaks = _breaks(fast, exact, both)
+    jumps = _edge_jumps(profile, bits, fast, exact, both)
+    worst, jump = int(distance.argmax()), int(jumps.argmax())
+    return Octave(
+        negative=bool(first >> 31),
+        exponent=exponent,
+        inputs=int(both[lead:].sum()),
+        max_ulp=int(distance[worst]),
+        at=int(bits[lead + worst]),
+        sum_ulp=int(distance.sum()),
+        unbounded=int(np.count_nonzero(~same[lead:])),
+        breaks=int(breaks.sum()),
+        break_at=int(bits[int(breaks.argmax())]),
+        max_jump=int(jumps[jump]),
+        jump_at=int(bits[jump]),
+        twin_differences=differences,
+    )
+
+
+def _without_error(first: int, exponent: int, inputs: int, differences: int) -> Octave:
+    """Return the measure of inputs that are exact, or of infinities and NaNs."""
+    zeros = dict.fromkeys(("max_ulp", "sum_ulp", "unbounded", "breaks", "max_jump"), 0)
+    return Octave(
+        negative=bool(first >> 31),
+        exponent=exponent,
+        inputs=inputs,
+        at=first,
+        break_at=first,
+        jump_at=first,
+        twin_differences=differences,
+        **zeros,
+    )
+
+
+def _breaks(fast: Floats, exact: Floats, both: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return where the table steps the other way than the exact function from one to the next."""
+    with np.errstate(invalid="ignore"):
+        ours = np.sign(np.diff(fast, prepend=fast[:1]))
+        theirs = np.sign(np.diff(exact, prepend=exact[:1]))
+    trend = np.sign(exact[both][-1] - exact[both][0]) if both.any() else np.float32(0)
+    wanted = np.where(theirs == 0, trend, theirs)
+    valid = both & np.concatenate([both[:1], both[:-1]])
+    return np.asarray(valid & (ours * wanted < 0))
+
+
+def _edge_jumps(
+    profile: Profile, bits: Words, fast: Floats, exact: Floats, both: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return, at the first input of each section, the table's step less the exact one's."""
+    folded = profile.symmetry_en
+    negative = bool(bits[-1] >> 31) if not folded else profile.symmetry_opt_use_neg_region
+    side = profile.neg_exponents if negative else profile.pos_exponents
+    biased = int(bits[-1]) >> MANTISSA_BITS & 0xFF
+    octave = next((o for o in side if o.exponent + EXPONENT_BIAS == biased), None)
+    jumps = np.zeros(len(bits), np.int64)
+    if octave is None:
+        return jumps
+    width = 1 << (MANTISSA_BITS - octave.extract_size)
+    edges = np.flatnonzero((bits & np.uint32(width - 1)) == 0)
+    edges = edges[edges > 0]
+    edges = edges[both[edges] & both[edges - 1]]
+    ours = ulp_distance(fast[edges], fast[edges - 1])
+    theirs = ulp_distance(exact[edges], exact[edges - 1])
+    jumps[edges] = np.abs(ours - theirs)
+    return jumps
+
+
+def _block(task: tuple[str, int]) -> tuple[int, list[Octave]]:
+    """Measure one block of inputs; its parts are merged by octave."""
+    name, number = task
+    profile = load_profile(name)
+    merged: dict[tuple[bool, int], Octave] = {}
+    start = number * BLOCK_INPUTS
+    for first in range(start, start + BLOCK_INPUTS, _CHUNK_INPUTS):
+        part = measure(profile, first, _CHUNK_INPUTS)
+        key = part.negative, part.exponent
+        merged[key] = merged[key].merged(part) if key in merged else part
+    return number, list(merged.values())
+
+
+def certify(
+    name: str,
+    state: Path,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Certificate:
+    """Sweep all inputs of a shipped profile and return its certificate.
+
+    `state` keeps finished blocks; a state of another table or version is refused. `progress` is
+    called with the number of finished blocks of `BLOCKS`.
+    """
+    profile = load_profile(name)
+    identity = {"profile": name, "table": table_hash(profile), "version": __version__}
+    done = _read_state(state, identity)
+    progress(len(done))
+    left = [(name, number) for number in range(BLOCKS) if number not in done]
+    with state.open("a", encoding="utf-8") as file:
+        if not done:
+            file.write(json.dumps(identity) + "\n")
+        for number, octaves in _results(left, jobs):
+            done[number] = octaves
+            line = {"block": number, "octaves": [asdict(octave) for octave in octaves]}
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            progress(len(done))
+    return _summary(name, profile, done)
+
+
+def _results(tasks: list[tuple[str, int]], jobs: int) -> Iterator[tuple[int, list[Octave]]]:
+    if jobs == 1:
+        yield from map(_block, tasks)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap_unordered(_block, tasks)
+
+
+def _read_state(path: Path, identity: dict[str, str]) -> dict[int, list[Octave]]:
+    """Return the finished blocks of a state file; a torn last line is forgotten."""
+    if not path.exists() or not path.stat().st_size:
+        return {}
+    done: dict[int, list[Octave]] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if json.loads(lines[0]) != identity:
+            raise InputError(
+                f"belongs to another table or version; remove it to certify {identity['profile']}"
+                " anew",
+                place=str(path),
+            )
+        for line in lines[1:]:
+            try:
+                record = json.loads(line)
+                done[record["block"]] = [Octave(**octave) for octave in record["octaves"]]
+            except (ValueError, KeyError, TypeError):
+                continue
+    except (ValueError, OSError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("must be the state of an earlier sweep", place=str(path)) from None
+    path.write_text(
+        "\n".join(
+            [
+                lines[0],
+                *(
+                    json.dumps({"block": n, "octaves": [asdict(o) for o in octaves]})
+                    for n, octaves in done.items()
+                ),
+            ]
+        )
+        + "\n",
+        encoding="utf-8",
+    )
+    return done
+
+
+def _summary(name: str, profile: Profile, done: dict[int, list[Octave]]) -> Certificate:
+    merged: dict[tuple[bool, int], Octave] = {}
+    for number in sorted(done):
+        for part in done[number]:
+            key = part.negative, part.exponent
+            merged[key] = merged[key].merged(part) if key in merged else part
+    octaves = list(merged.values())
+    inside = [o for o in octaves if _is_stored(profile, o)] or octaves
+    worst = max(inside, key=lambda octave: octave.max_ulp)
+    count = sum(octave.inputs for octave in inside)
+    return Certificate(
+        profile=name,
+        table_sha256=table_hash(profile),
+        date=datetime.date.today().isoformat(),
+        versions={
+            "neuron-emu": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "libc": " ".join(platform.libc_ver()) or os.name,
+        },
+        inputs=1 << 32,
+        twin_differences=sum(octave.twin_differences for octave in octaves),
+        max_ulp=worst.max_ulp,
+        at=f"0x{worst.at:08x}",
+        mean_ulp=round(sum(octave.sum_ulp for octave in inside) / max(count, 1), 6),
+        breaks=sum(octave.breaks for octave in inside),
+        max_jump=max(octave.max_jump for octave in inside),
+        octaves=[asdict(octave) for octave in octaves],
+    )
+
+
+def _is_stored(profile: Profile, octave: Octave) -> bool:
+    """Tell whether the table stores sections for this octave and sign, or for its mirror image."""
+    negative = octave.negative
+    if profile.symmetry_en:
+        negative = profile.symmetry_opt_use_neg_region
+    side = profile.neg_exponents if negative else profile.pos_exponents
+    return any(o.exponent == octave.exponent and o.sections for o in side)

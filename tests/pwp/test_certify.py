@@ -1,0 +1,108 @@
+"""The sweep's measures against a plain count, its state file, and the shipped certificates."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from neuron_emu.errors import InputError
+from neuron_emu.pwp import certify as certifying
+from neuron_emu.pwp.certify import certify, measure, table_hash
+from neuron_emu.pwp.reference import scalar
+from neuron_emu.pwp.store import load_profile, shipped_profiles
+from tests.command import ROOT
+
+DATA = ROOT / "neuron_emu" / "pwp" / "data"
+CERTIFICATES = sorted(DATA.glob("*.certificate.json"))
+
+
+def plain_measure(first, count):
+    """Count distances to e^x with mpmath and the scalar oracle, one input after the other."""
+    mpmath = pytest.importorskip("mpmath")
+    profile = load_profile("exp")
+    distances = []
+    for bits in range(first, first + count):
+        value = mpmath.mpf(float(np.array(bits, np.uint32).view(np.float32)))
+        exact = int(np.float32(float(mpmath.exp(value))).view(np.uint32))
+        distances.append(abs(scalar(profile, bits) - exact))
+    return max(distances), sum(distances), first + distances.index(max(distances))
+
+
+@pytest.mark.parametrize("first", [0x3F000000, 0xBF7FFF00, 0x41234500])
+def test_distances(first):
+    """Maximum, sum and place of the error on a few hundred inputs."""
+    octave = measure(load_profile("exp"), first, 256)
+
+    assert (octave.max_ulp, octave.sum_ulp, octave.at) == plain_measure(first, 256)
+    assert (octave.inputs, octave.unbounded, octave.twin_differences) == (256, 0, 0)
+
+
+def test_jump_into_a_section():
+    """At 0.5 the table passes from one section to the next; the step is measured there."""
+    profile = load_profile("exp")
+    before, after = (scalar(profile, bits) for bits in (0x3EFFFFFF, 0x3F000000))
+    octave = measure(profile, 0x3F000000, 4096)
+
+    # e^x steps by one or two float32 steps there.
+    assert octave.jump_at == 0x3F000000
+    assert abs(octave.max_jump - abs(after - before)) <= 2
+
+
+def test_infinities_and_nans_have_no_distance():
+    """Only the twin is compared there."""
+    octave = measure(load_profile("exp"), 0x7F800000, 4096)
+
+    assert (octave.inputs, octave.max_ulp, octave.twin_differences) == (0, 0, 0)
+
+
+class TestSweep:
+    @pytest.fixture
+    def small(self, monkeypatch):
+        """Two blocks of few inputs instead of sixty-four of many."""
+        monkeypatch.setattr(certifying, "BLOCKS", 2)
+        monkeypatch.setattr(certifying, "BLOCK_INPUTS", 4096)
+        monkeypatch.setattr(certifying, "_CHUNK_INPUTS", 2048)
+
+    def test_goes_on_where_it_ended(self, small, tmp_path):
+        """A torn state line is forgotten, finished blocks are not measured again."""
+        state = tmp_path / "state"
+        first = certify("exp", state)
+        text = state.read_text()
+        state.write_text(text[: len(text) - 40])
+        seen = []
+        second = certify("exp", state, progress=seen.append)
+
+        assert seen == [1, 2]
+        assert first.octaves == second.octaves
+
+    def test_state_of_another_table(self, small, tmp_path):
+        """The state names its table."""
+        state = tmp_path / "state"
+        certify("exp", state)
+
+        with pytest.raises(InputError, match=r"belongs to another table or version"):
+            certify("tanh", state)
+
+    def test_file(self, small, tmp_path):
+        """The certificate is JSON with an octave a line."""
+        certificate = certify("exp_400p", tmp_path / "state")
+
+        assert json.loads(certificate.as_json())["profile"] == "exp_400p"
+
+
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.name.split(".")[0])
+def test_shipped_certificate(path):
+    """It belongs to the table that is shipped, the twin agreed everywhere, a sample holds."""
+    document = json.loads(path.read_text())
+    profile = load_profile(document["profile"])
+    tolerance = int(document["profile"].rsplit("_", 1)[1].removesuffix("p"))
+    worst = max(document["octaves"], key=lambda octave: octave["max_ulp"])
+    octave = measure(profile, worst["at"] & ~0xFFF, 4096)
+
+    assert document["table_sha256"] == table_hash(profile)
+    assert (document["inputs"], document["twin_differences"]) == (1 << 32, 0)
+    assert document["profile"] in shipped_profiles()
+    assert octave.max_ulp == worst["max_ulp"]
+    assert tolerance >= 1
