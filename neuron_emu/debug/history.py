@@ -1,0 +1,122 @@
+"""Who wrote what: one small entry per executed word, and the search for the last writer.
+
+An entry names the operands of the word, not their bytes: operands of a repeated word are shared,
+so an entry is a tuple. The values of the past come from the machine's undo (`Debugger.at`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import attrs
+from attrs import define, field
+
+from neuron_emu.debug.operands import element_at
+from neuron_emu.engines.core import EngineState
+from neuron_emu.engines.sequencer import SyncChange
+from neuron_emu.isa.enums import Engine
+from neuron_emu.issue import Issued
+from neuron_emu.memory import Operand
+
+__all__ = ["Executed", "History", "read_operands"]
+
+_DEEPEST = 3
+_ROLES = {
+    "source": "src",
+    "first": "imm0",
+    "second": "imm1",
+    "sources0": "src0",
+    "sources1": "src1",
+}
+"""What users know the operands of the handlers by."""
+MAX_ENTRIES = 1 << 18
+"""Words that are remembered; the oldest are forgotten first."""
+
+
+class Executed(NamedTuple):
+    """One word that ran: when, where, its prepared form and what it changed."""
+
+    step: int
+    engine: Engine
+    position: int
+    issued: Issued
+    prepared: Any
+    written: tuple[Operand, ...]
+    accumulator: bool
+    tables: bool
+    registers: tuple[tuple[int, int], ...]
+    sync: tuple[SyncChange, ...]
+
+
+@define(eq=False)
+class History:
+    """The words that ran, oldest first."""
+
+    entries: deque[Executed] = field(factory=lambda: deque(maxlen=MAX_ENTRIES))
+
+    def forget_from(self, step: int) -> None:
+        """Drop the words that ran at or after a step: the machine went back before them."""
+        entries = self.entries
+        while entries and entries[-1].step >= step:
+            entries.pop()
+
+    @property
+    def first_step(self) -> int | None:
+        """The oldest step that is remembered."""
+        return self.entries[0].step if self.entries else None
+
+    def before(self, step: int | None = None) -> Iterator[Executed]:
+        """Yield the words that ran before a step, newest first; all of them without one."""
+        return (e for e in reversed(self.entries) if step is None or e.step < step)
+
+    def last_writer(
+        self, space: str, partition: int, offset: int, before: int | None = None
+    ) -> tuple[Executed, Operand, int, int] | None:
+        """Return the last word that wrote a byte, with operand, lane and element."""
+        for entry in self.before(before):
+            for operand in entry.written:
+                found = element_at(operand, space, partition, offset)
+                if found is not None:
+                    return entry, operand, *found
+        return None
+
+    def last_accumulation(
+        self, engine: Engine, lane: int, before: int | None = None
+    ) -> Executed | None:
+        """Return the last word that changed the accumulator of a lane."""
+        for entry in self.before(before):
+            if entry.accumulator and entry.engine is engine:
+                lanes = getattr(entry.issued.record, "num_active_channels", lane + 1)
+                if lane < lanes:
+                    return entry
+        return None
+
+
+def read_operands(entry: Executed) -> Iterator[tuple[str, Operand]]:
+    """Yield the memory operands that a word reads, by the names its prepared form gives them."""
+    known = list(entry.written)
+    for name, operand in operands_in(entry.prepared, "", 0):
+        if not any(operand is other for other in known):
+            known.append(operand)
+            yield _ROLES.get(name, name), operand
+
+
+def operands_in(value: Any, name: str, depth: int) -> Iterator[tuple[str, Operand]]:
+    """Yield the operands that a prepared word holds, in its fields and in those of its scalars."""
+    if isinstance(value, Operand):
+        yield name, value
+    elif isinstance(value, (tuple, list)):
+        for number, part in enumerate(value):
+            yield from operands_in(part, getattr(part, "name", f"{name}{number}"), depth)
+    elif depth < _DEEPEST and is_part(value):
+        for attribute in attrs.fields(type(value)):
+            inner = name if attribute.name == "operand" else attribute.name
+            yield from operands_in(getattr(value, attribute.name), inner, depth + 1)
+
+
+def is_part(value: Any) -> bool:
+    """Tell whether a value is a record of a handler, not the engine it works on or a word."""
+    is_handler = type(value).__module__.startswith("neuron_emu.engines.")
+    return attrs.has(type(value)) and is_handler and not isinstance(value, EngineState)
