@@ -85,6 +85,10 @@ class Operand(ABC):
         """Write one element of every lane, unsigned [channels]; `written` is marked as well."""
 
     @abstractmethod
+    def offsets_of_lane(self, lane: int) -> npt.NDArray[np.int64]:
+        """Return where each element of a lane starts in its partition: bytes, in stream order."""
+
+    @abstractmethod
     def save(self) -> SavedCells:
         """Return a copy of exactly what `write` may change, for `restore`."""
 
@@ -261,6 +265,9 @@ class DirectOperand(Operand):
             offsets = (np.arange(num, dtype=np.int64)[:, None] * stride + offsets).ravel()
         return offsets
 
+    def offsets_of_lane(self, lane: int) -> npt.NDArray[np.int64]:
+        return self.byte_offsets()
+
     def _column(self, array: npt.NDArray[Any], element: int) -> Bits:
         row_bytes = self.space.data.shape[1]
         offset = _offset_of(self.offset, self.dims, element)
@@ -344,6 +351,10 @@ class IndirectOperand(Operand):
         column = int(self._columns[self._group_of_lane[lane], element])
         offset = self.low + column * self.item_bytes
         return self._address_of_unwritten(flags, lane, element, offset)
+
+    def offsets_of_lane(self, lane: int) -> npt.NDArray[np.int64]:
+        places: npt.NDArray[np.int64] = self._columns[self._group_of_lane[lane]]
+        return self.low + places * self.item_bytes
 
     def save(self) -> SavedCells:
         return SavedCells(self._gather(self._data), self._gather(self._flags))
