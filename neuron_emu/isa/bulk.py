@@ -6,9 +6,6 @@ not prove clean is judged again alone, so the findings are those of the single w
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import numpy.typing as npt
 from attrs import define, field
@@ -21,7 +18,7 @@ from neuron_emu.isa.rules import rules_for
 from neuron_emu.isa.rules.core import BlockReview
 from neuron_emu.policy import Policy
 
-__all__ = ["BLOCK_WORDS", "BlockJudge", "suspects"]
+__all__ = ["BLOCK_WORDS", "BlockJudge"]
 
 BLOCK_WORDS = 16384
 """Words judged at a time: one megabyte, so that the columns stay in the processor's cache."""
@@ -96,23 +93,3 @@ class BlockJudge:
             rule.check(review)
         clean: npt.NDArray[np.bool_] = review.clean
         return clean
-
-
-def suspects(
-    data: bytes | mmap.mmap, judge: BlockJudge, progress: Callable[[int], None] | None = None
-) -> Iterator[tuple[int, bytes]]:
-    """Yield index and bytes of each word of a stream that is not proven clean.
-
-    The stream is read in blocks, so a memory map is never in memory as a whole. `progress` is
-    told the number of words done after each block.
-    """
-    total = len(data) // WORD_BYTES
-    for first in range(0, total, BLOCK_WORDS):
-        last = min(first + BLOCK_WORDS, total)
-        block = data[first * WORD_BYTES : last * WORD_BYTES]
-        words = np.frombuffer(block, dtype=np.uint8).reshape(-1, WORD_BYTES)
-        for number in np.flatnonzero(~judge.clean(words)):
-            at = int(number) * WORD_BYTES
-            yield first + int(number), block[at : at + WORD_BYTES]
-        if progress is not None:
-            progress(last - first)

@@ -35,6 +35,7 @@ __all__ = [
     "full",
     "github",
     "json_pieces",
+    "matrix",
     "sarif",
     "summary",
 ]
@@ -91,11 +92,6 @@ class StreamReport:
                 return
             group = self.groups[key] = Group(finding)
         group.add(finding)
-
-    @property
-    def has_errors(self) -> bool:
-        """The stream is not legal on the generation."""
-        return self.severities[ERROR] > 0
 
 
 # --- text -------------------------------------------------------------------------------------

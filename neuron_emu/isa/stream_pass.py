@@ -78,6 +78,12 @@ class _Pass:
     has_ended: bool = field(default=False, init=False)
     """EXIT or HALT has been seen."""
     last_key: int = field(default=-1, init=False)
+    shown: dict[int, list[StreamRule]] = field(factory=dict, init=False)
+    """The rules by the opcodes that they see."""
+
+    def __attrs_post_init__(self) -> None:
+        for opcode in _TELLING:
+            self.shown[opcode] = [rule for rule in self.rules if opcode in rule.sees]
 
     def see_block(
         self, first: int, words: npt.NDArray[np.uint8], legal: npt.NDArray[np.bool_]
@@ -93,25 +99,28 @@ class _Pass:
         changes = np.diff(keys, prepend=self.last_key) != 0
         changes |= commands == _LOAD_ACCUMULATE
         self.last_key = int(keys[-1])
-        for number in np.flatnonzero(changes):
-            at = int(chosen[number])
-            fact = Fact(
-                first + at,
-                int(opcodes[number]),
-                int(commands[number]),
-                int(selects[number]),
-                words[at].tobytes(),
-            )
-            ends = fact.opcode == PSEUDO_INST and fact.select == PseudoKind.EXIT
-            self.has_ended = self.has_ended or ends or fact.opcode == HALT
-            for rule in self.rules:
-                yield from rule.see(fact)
+        ends = (opcodes == HALT) | ((opcodes == PSEUDO_INST) & (selects == PseudoKind.EXIT))
+        self.has_ended = self.has_ended or bool(ends.any())
+        for number in np.flatnonzero(changes).tolist():
+            at, opcode = int(chosen[number]), int(opcodes[number])
+            rules = self.shown[opcode]
+            if not rules:
+                continue
+            select, word = int(selects[number]), words[at].tobytes()
+            fact = Fact(first + at, opcode, int(commands[number]), select, word)
+            for rule in rules:
+                found = rule.see(fact)
+                if found is not None:
+                    yield found
 
     def finish(self) -> Iterator[Finding]:
         """Show the rules the end of the stream."""
         total = len(self.stream)
+        last = self.stream[total - 1]
         for rule in self.rules:
-            yield from rule.end(total, self.zeros, self.stream[total - 1])
+            found = rule.end(total, self.zeros, last)
+            if found is not None:
+                yield found
 
 
 def findings_of_stream(

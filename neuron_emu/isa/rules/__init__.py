@@ -42,5 +42,8 @@ __all__ = ["RULES", "TOPICS", "Rule", "has_own_rules", "rules_for"]
 
 
 def has_own_rules(opcode: int) -> bool:
-    """Tell whether an opcode has rules beyond those that every word has."""
-    return any(opcode in r.opcodes and len(r.opcodes) < COMMON_OPCODES for r in RULES.values())
+    """Tell whether an opcode has rules beyond those that every word has and being wired."""
+    return any(
+        opcode in r.opcodes and len(r.opcodes) < COMMON_OPCODES and r.code != "NE0001"
+        for r in RULES.values()
+    )

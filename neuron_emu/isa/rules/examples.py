@@ -26,9 +26,7 @@ _LINES = {
     0x23: "ACT_TABLE_LOAD table_sel=0",
     0x24: f"ACTIVATION_READ_ACCUMULATOR {_DRAIN}",
     0x43: f"TENSOR_SCALAR {_OPERANDS} ops=MULTIPLY,ADD imm0=fp32@2.0 imm1=fp32@1.0",
-    0x44: f"TENSOR_SCALAR_PTR {_OPERANDS} ops=MULTIPLY,ADD imm0=fp32@0x100 imm1=fp32@0x200",
     0x53: f"TENSOR_SCALAR_BITVEC {_BITS} ops=BITWISE_AND,BITWISE_OR imm0=bits@0xff",
-    0x54: f"TENSOR_SCALAR_PTR_BITVEC {_BITS} ops=BITWISE_AND imm0=bits@0x100 imm1=bits@0x200",
     0x93: f"TRANSPOSE_TENSOR_SCALAR_ARITH {_TILE} ops=MULTIPLY,ADD imm0=fp32@2.0",
     0x9A: f"TENSOR_SCALAR_CACHE_REDUCE {_OPERANDS} {_REDUCE}",
     0xE6: f"TENSOR_SCALAR_CACHE_CUMULATIVE {_OPERANDS} {_REDUCE}",
@@ -47,10 +45,20 @@ _LINES = {
 }
 
 
+_POINTER_TWINS = {0x44: 0x43, 0x54: 0x53}
+"""The deprecated opcodes, whose scalars are pointers, by the opcodes that are otherwise alike."""
+
+
 @cache
 def standard_word(opcode: int) -> bytes:
     """Return a legal word of an opcode; KeyError when there is none."""
-    return assemble(_LINES[opcode])
+    twin = _POINTER_TWINS.get(opcode)
+    if twin is None:
+        return assemble(_LINES[opcode])
+    word = standard_word(twin)
+    for path, value in (("header.opcode", opcode), ("imm0.word", 0x100), ("imm1.word", 0x200)):
+        word = write_field(word, record_type_of(twin), path, value)
+    return word
 
 
 def good_word(rule: Rule, example: Example) -> bytes:

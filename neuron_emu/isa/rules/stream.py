@@ -7,10 +7,9 @@ program. Words with an error are not seen, since they do not execute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from neuron_emu.isa.codec import record_type_of
 from neuron_emu.isa.diagnostics import WARNING, Finding
@@ -48,11 +47,10 @@ MOST_SETS = 8
 """Function sets that a kernel may use (activation-tables.md 5 [observed])."""
 
 
-@frozen
-class Fact:
+class Fact(NamedTuple):
     """What a stream rule sees of a word; `select` is its set, function or kind, by opcode."""
 
-    index: int
+    position: int
     opcode: int
     command: int
     select: int
@@ -63,27 +61,28 @@ class Fact:
 class StreamRule:
     """One rule in the state that it has reached in a stream.
 
-    The class attributes are its identity and page; `good` and `bad` are listings, and `bad_index`
-    is where the finding stands in the bad one.
+    The class attributes are its identity and page; `sees` are the opcodes that it is shown, `good`
+    and `bad` are listings, and `bad_index` is where the finding stands in the bad one.
     """
 
     code: ClassVar[str]
     name: ClassVar[str]
     source: ClassVar[str]
     tag: ClassVar[str]
+    sees: ClassVar[frozenset[int]] = frozenset()
     good: ClassVar[str]
     bad: ClassVar[str]
     bad_index: ClassVar[int]
     engine: Engine
     generation: str
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
+    def see(self, fact: Fact) -> Finding | None:
         """Look at the next telling word."""
-        yield from ()
+        return None
 
-    def end(self, total: int, zeros: int, last: bytes) -> Iterator[Finding]:
+    def end(self, total: int, zeros: int, last: bytes) -> Finding | None:
         """Look at the end: words in all, all-zero words at the end, the last word."""
-        yield from ()
+        return None
 
     def warn(self, fact: Fact, path: str, expected: str, message: str) -> Finding:
         """Make the finding about a field of a word."""
@@ -101,7 +100,7 @@ class StreamRule:
             message=message,
             opcode=fact.opcode,
             generation=self.generation,
-            index=fact.index,
+            index=fact.position,
         )
 
 
@@ -128,29 +127,29 @@ class UndefinedAccumulator(StreamRule):
     good = f"{_LOAD}\n{_EXP} accumulator_cmd=ZERO_ACCUMULATE\n{_DRAIN}"
     bad = f"{_LOAD}\n{_EXP} accumulator_cmd=ACCUMULATE\n{_DRAIN}"
     bad_index = 1
+    sees = ACCUMULATING | DRAINS
     why: str | None = field(default="no word has defined it", init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
+    def see(self, fact: Fact) -> Finding | None:
         if fact.opcode in DRAINS:
-            yield from self._use(fact, "header.opcode")
-        elif fact.opcode not in ACCUMULATING:
-            return
-        elif fact.command == 2:
-            yield from self._use(fact, COMMAND_PATHS[fact.opcode])
-        elif fact.command:
+            return self._use(fact, "header.opcode")
+        if fact.command == 2:
+            return self._use(fact, COMMAND_PATHS[fact.opcode])
+        if fact.command:
             self.why = None
         elif fact.opcode in IDLE_CLOBBERS:
-            self.why = f"the IDLE word {fact.index} has left it so"
+            self.why = f"the IDLE word {fact.position} has left it so"
+        return None
 
-    def _use(self, fact: Fact, path: str) -> Iterator[Finding]:
+    def _use(self, fact: Fact, path: str) -> Finding | None:
         if self.why is None:
-            return
+            return None
         verb = "reads" if fact.opcode in DRAINS else "adds to"
         name = opcode_name(fact.opcode)
         message = f"{name} {verb} an accumulator that is undefined: {self.why}"
         self.why = None
         expected = "a use after ZERO_ACCUMULATE or LOAD_ACCUMULATE"
-        yield self.warn(fact, path, expected, message)
+        return self.warn(fact, path, expected, message)
 
 
 @define(eq=False)
@@ -167,27 +166,32 @@ class UndrainedAccumulator(StreamRule):
     good = f"{_LOAD}\n{_EXP} accumulator_cmd=LOAD_ACCUMULATE reduce_init=fp32@1.0\n{_DRAIN}"
     bad = f"{_LOAD}\n{_EXP} accumulator_cmd=LOAD_ACCUMULATE reduce_init=fp32@1.0"
     bad_index = 1
+    sees = ACCUMULATING | DRAINS
     pending: Fact | None = field(default=None, init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
+    def see(self, fact: Fact) -> Finding | None:
         if fact.opcode in DRAINS:
             self.pending = None
-        elif fact.opcode in ACCUMULATING and self._loses(fact):
-            yield from self._lost(f"word {fact.index} overwrites it")
-            self.pending = fact if fact.command == 4 else None
+            return None
+        if not self._loses(fact):
+            return None
+        found = self._lost(f"word {fact.position} overwrites it")
+        self.pending = fact if fact.command == 4 else None
+        return found
 
     @staticmethod
     def _loses(fact: Fact) -> bool:
         return fact.command in (1, 3, 4) or (fact.command == 0 and fact.opcode in IDLE_CLOBBERS)
 
-    def end(self, total: int, zeros: int, last: bytes) -> Iterator[Finding]:
-        yield from self._lost("the stream ends")
+    def end(self, total: int, zeros: int, last: bytes) -> Finding | None:
+        return self._lost("the stream ends")
 
-    def _lost(self, how: str) -> Iterator[Finding]:
-        if self.pending is not None:
-            message = f"the accumulator that LOAD_ACCUMULATE seeds is never read: {how}"
-            path = COMMAND_PATHS[self.pending.opcode]
-            yield self.warn(self.pending, path, "a DVE_READ_ACCUMULATOR after it", message)
+    def _lost(self, how: str) -> Finding | None:
+        if self.pending is None:
+            return None
+        message = f"the accumulator that LOAD_ACCUMULATE seeds is never read: {how}"
+        path = COMMAND_PATHS[self.pending.opcode]
+        return self.warn(self.pending, path, "a DVE_READ_ACCUMULATOR after it", message)
 
 
 @define(eq=False)
@@ -205,16 +209,20 @@ class NoTableLoaded(StreamRule):
     good = f"{_LOAD}\n{_EXP}"
     bad = _EXP
     bad_index = 0
+    sees = TABLE_DEPENDENT | {ACTIVATION_TABLE_LOAD}
     is_told: bool = field(default=False, init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
+    def see(self, fact: Fact) -> Finding | None:
+        if self.is_told:
+            return None
         if fact.opcode == ACTIVATION_TABLE_LOAD:
             self.is_told = True
-        elif not self.is_told and _needs_table(fact):
+        elif _needs_table(fact):
             self.is_told = True
             name = opcode_name(fact.opcode)
             message = f"{name} needs a function set, and no word before it loads one"
-            yield self.warn(fact, "header.opcode", "an ACT_TABLE_LOAD before it", message)
+            return self.warn(fact, "header.opcode", "an ACT_TABLE_LOAD before it", message)
+        return None
 
 
 def _needs_table(fact: Fact) -> bool:
@@ -234,15 +242,17 @@ class TooManySets(StreamRule):
     good = "\n".join(f"ACT_TABLE_LOAD table_sel={n}" for n in (*range(8), 0))
     bad = "\n".join(f"ACT_TABLE_LOAD table_sel={n}" for n in range(9))
     bad_index = 8
+    sees = frozenset((ACTIVATION_TABLE_LOAD,))
     sets: set[int] = field(factory=set, init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
-        if fact.opcode != ACTIVATION_TABLE_LOAD or len(self.sets) > MOST_SETS:
-            return
-        self.sets.add(fact.select)
+    def see(self, fact: Fact) -> Finding | None:
         if len(self.sets) > MOST_SETS:
-            message = f"set {fact.select} is the ninth set of the stream; a kernel may use 8"
-            yield self.warn(fact, "act_tbl_sel", "at most 8 different sets", message)
+            return None
+        self.sets.add(fact.select)
+        if len(self.sets) <= MOST_SETS:
+            return None
+        message = f"set {fact.select} is the ninth set of the stream; a kernel may use 8"
+        return self.warn(fact, "act_tbl_sel", "at most 8 different sets", message)
 
 
 @define(eq=False)
@@ -259,22 +269,21 @@ class SetWithoutExp(StreamRule):
     good = f"ACT_TABLE_LOAD table_sel=6\n{_EXP}"
     bad = f"ACT_TABLE_LOAD table_sel=5\n{_EXP}"
     bad_index = 1
+    sees = frozenset((ACTIVATION_TABLE_LOAD, EXPONENTIAL))
     load: Fact | None = field(default=None, init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
+    def see(self, fact: Fact) -> Finding | None:
         if fact.opcode == ACTIVATION_TABLE_LOAD:
             self.load = None if fact.select in SETS_WITH_EXP else fact
-        elif fact.opcode == EXPONENTIAL and self.load is not None:
-            message = (
-                f"EXPONENTIAL needs exp, which set {self.load.select} (loaded at word"
-                f" {self.load.index}) does not hold; sets 0 and 6 do"
-            )
-            self.load = None
-            yield self.warn(fact, "header.opcode", "set 0 or 6 loaded", message)
-
-
-def _is_exit(fact: Fact) -> bool:
-    return fact.opcode == PSEUDO_INST and fact.select == PseudoKind.EXIT
+            return None
+        if self.load is None:
+            return None
+        message = (
+            f"EXPONENTIAL needs exp, which set {self.load.select} (loaded at word"
+            f" {self.load.position}) does not hold; sets 0 and 6 do"
+        )
+        self.load = None
+        return self.warn(fact, "header.opcode", "set 0 or 6 loaded", message)
 
 
 @define(eq=False)
@@ -288,19 +297,20 @@ class WordsAfterExit(StreamRule):
     good = f"NOP\n{_EXIT}"
     bad = f"{_EXIT}\nNOP"
     bad_index = 0
+    sees = frozenset((PSEUDO_INST,))
     exit: Fact | None = field(default=None, init=False)
 
-    def see(self, fact: Fact) -> Iterator[Finding]:
-        if self.exit is None and _is_exit(fact):
+    def see(self, fact: Fact) -> Finding | None:
+        if self.exit is None and fact.select == PseudoKind.EXIT:
             self.exit = fact
-        yield from ()
+        return None
 
-    def end(self, total: int, zeros: int, last: bytes) -> Iterator[Finding]:
-        count = 0 if self.exit is None else total - zeros - self.exit.index - 1
-        if self.exit is not None and count > 0:
-            plural = "s" * (count > 1)
-            message = f"{count} word{plural} after EXIT will never execute"
-            yield self.warn(self.exit, "kind", "EXIT in the last word", message)
+    def end(self, total: int, zeros: int, last: bytes) -> Finding | None:
+        if self.exit is None or total - zeros - self.exit.position < 2:
+            return None
+        count = total - zeros - self.exit.position - 1
+        message = f"{count} word{'s' * (count > 1)} after EXIT will never execute"
+        return self.warn(self.exit, "kind", "EXIT in the last word", message)
 
 
 @define(eq=False)
@@ -319,12 +329,13 @@ class ZeroPadding(StreamRule):
     bad = f"NOP\n{_EXIT}\n.word {'00' * 64}\n.word {'00' * 64}"
     bad_index = 2
 
-    def end(self, total: int, zeros: int, last: bytes) -> Iterator[Finding]:
-        if zeros:
-            plural = "s" * (zeros > 1)
-            first = Fact(total - zeros, last[0], 0, 0, last)
-            message = f"the stream ends in {zeros} all-zero word{plural}, which is padding"
-            yield self.warn(first, "header.opcode", "no padding", message)
+    def end(self, total: int, zeros: int, last: bytes) -> Finding | None:
+        if not zeros:
+            return None
+        plural = "s" * (zeros > 1)
+        first = Fact(total - zeros, last[0], 0, 0, last)
+        message = f"the stream ends in {zeros} all-zero word{plural}, which is padding"
+        return self.warn(first, "header.opcode", "no padding", message)
 
 
 STREAM_RULES: tuple[type[StreamRule], ...] = (

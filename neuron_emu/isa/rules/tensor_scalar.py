@@ -7,6 +7,12 @@ conjuncts, so all but the two ALU predicates have plain ones.
 
 from __future__ import annotations
 
+from neuron_emu.isa.alu_ops import (
+    BITVEC_OPS,
+    CACHE_REDUCE_OPS,
+    dve_integer_ops,
+    general_arith_ops,
+)
 from neuron_emu.isa.enums import AccumulatorCommand, AluOp, DType, member
 from neuron_emu.isa.families import tensor_scalar
 from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, EXPONENTIAL
@@ -16,7 +22,7 @@ from neuron_emu.isa.rules.dtypes import dtype_is_valid, dtype_list
 from neuron_emu.isa.rules.predicates import FOUR_BYTE_DTYPES, implies, operand_of
 from neuron_emu.isa.text import float_text
 
-__all__ = ["BITVEC_OPS", "general_arith_ops", "integer_ops"]
+__all__ = ["CACHE_INPUTS", "CACHE_OPCODES", "INTEGER_DTYPES"]
 
 OPCODES = frozenset(tensor_scalar.FAMILY.opcodes) - {EXPONENTIAL}
 CACHE_OPCODES = frozenset((0x9A, 0xE6))
@@ -25,33 +31,12 @@ ARITH_OPCODES = OPCODES - BITVEC_OPCODES
 TRANSPOSE = 0x93
 
 NEVER_OPS = frozenset((AluOp.DIVIDE, AluOp.POW, AluOp.MOD))
-BITVEC_OPS = frozenset((0x00, 0x01, 0x02, 0x03, 0x0A, 0x0B, 0x0C, 0x10, 0x11, 0x1C))
-"""`is_bitvec_op` (dve-tensor-scalar.md 5.4)."""
-_GENERAL_ARITH = frozenset((0x00, 0x04, 0x05, 0x06, 0x08, 0x09, *range(0x0D, 0x10)))
-_GENERAL_ARITH |= frozenset(range(0x12, 0x1A))
-_GENERAL_ARITH_LATER = frozenset(range(AluOp.ABS_MAX, AluOp.SYMMETRIC_CLAMP + 1))
-_INTEGER = frozenset((0x00, 0xC4, 0xC5, 0xC6, 0xC9, 0xCA, 0xCB, 0xCC, 0xCD, *range(0xCF, 0xD5)))
-REDUCE_OPS = frozenset((AluOp.ADD, AluOp.SUBTRACT, AluOp.MULT, AluOp.MAX, AluOp.MIN))
 LEFT_SHIFTS = frozenset((AluOp.ARITH_SHIFT_LEFT, AluOp.LOGICAL_SHIFT_LEFT))
 RIGHT_SHIFTS = frozenset((AluOp.ARITH_SHIFT_RIGHT, AluOp.LOGICAL_SHIFT_RIGHT))
 INTEGER_DTYPES = frozenset((*range(DType.INT8, DType.UINT16 + 1), DType.INT32, DType.UINT32))
 CACHE_INPUTS = frozenset((0x0D, 0x0E, 0x0F, 0x07, 0x06, 0x0A, 0x02, 0x03, 0x04, 0x05))
 CACHE_COMMANDS = frozenset((2, 3, 4))
 LOAD = AccumulatorCommand.LOAD_ACCUMULATE
-
-
-def general_arith_ops(r: Review) -> frozenset[int]:
-    """`is_general_arith_op` of the generation: 17 members, 21 from mariana on (5.4).
-
-    SYMMETRIC_CLAMP of maverick is counted in, because its row is classed arithmetic.
-    """
-    return (_GENERAL_ARITH | _GENERAL_ARITH_LATER) & r.generation.alu_ops
-
-
-def integer_ops(r: Review) -> frozenset[int]:
-    """`is_valid_int_aluop_dve`, which only maverick accepts, and not in the cache opcodes."""
-    is_relaxed = r.generation.core_version >= 5 and r.opcode not in CACHE_OPCODES
-    return _INTEGER if is_relaxed else frozenset()
 
 
 def _op_name(code: int) -> str:
@@ -194,7 +179,8 @@ def both_are_general_arith_ops(r: Review) -> None:
     set instead, not a mixture. In a cache word op0 is tested, without these exceptions; for op1
     see NE0213.
     """
-    general, integer = general_arith_ops(r), integer_ops(r)
+    general = general_arith_ops(r.generation)
+    integer = frozenset() if r.opcode in CACHE_OPCODES else dve_integer_ops(r.generation)
     names = ("op0",) if r.opcode in CACHE_OPCODES else ("op0", "op1")
     rsqrt = _rsqrt_exception(r)
     listed = True
@@ -240,7 +226,7 @@ def _refused_op(r: Review, name: str) -> str:
     requires=("NE0104", "NE0105"),
     examples=(
         Example(path="out_dtype", good=DType.UINT16, bad=DType.INT16, opcode=0x53),
-        Example(path="in_dtype", good=DType.UINT16, bad=DType.BFLOAT16, opcode=0x54),
+        Example(path="in_dtype", good=DType.UINT16, bad=DType.BFLOAT16, opcode=0x53),
     ),
 )
 def tensor_scalar_bitvec_dtypes(r: Review) -> None:
@@ -407,7 +393,7 @@ def tensor_scalar_cache_accum_cmd(r: Review) -> None:
 )
 def tensor_scalar_cache_reduce_op(r: Review) -> None:
     """op1 of a cache word folds the results: it must be ADD, SUBTRACT, MULT, MAX or MIN."""
-    r.require(r.one_of(r["op1"], REDUCE_OPS), "op1", f"one of {_op_list(REDUCE_OPS)}")
+    r.require(r.one_of(r["op1"], CACHE_REDUCE_OPS), "op1", f"one of {_op_list(CACHE_REDUCE_OPS)}")
 
 
 @rule(

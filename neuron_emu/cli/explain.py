@@ -1,0 +1,61 @@
+"""`neuron-emu explain`: a page about a rule, an opcode or a function."""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+
+from neuron_emu.errors import InputError
+from neuron_emu.isa.explain import page_of
+from neuron_emu.isa.text import parse_float
+
+__all__ = ["command"]
+
+
+@click.command("explain", context_settings={"ignore_unknown_options": True})
+@click.argument("topic", metavar="RULE|OPCODE|FUNCTION")
+@click.argument("x", required=False)
+def command(topic: str, x: str | None) -> None:
+    """Explain a rule by code or name, an opcode by name or number, or a function.
+
+    \b
+    Example:
+      neuron-emu explain NE0107
+      neuron-emu explain has_valid_exponential_accum_cmd
+      neuron-emu explain EXPONENTIAL
+      neuron-emu explain exp -1
+    """
+    page = page_of(topic) if x is None else None
+    if page is None:
+        page = function_page(topic, x)
+    click.echo(page, nl=False)
+
+
+def function_page(topic: str, x: str | None) -> str:
+    """Return the page of an activation function, or of one number on its way through it."""
+    from neuron_emu.pwp.evaluate import compile_profile
+    from neuron_emu.pwp.functions import FUNCTIONS
+    from neuron_emu.pwp.pages import profile_page, walk_page
+    from neuron_emu.pwp.store import load_profile
+
+    names = {name: f for f in FUNCTIONS for name in (f.name, *f.profiles)}
+    if topic not in names:
+        raise InputError(
+            "topic must be a rule (code such as NE0107, or name), an opcode (name such as"
+            f" EXPONENTIAL, or number such as 0x30) or a function (such as exp), not {topic!r}"
+        )
+    function = names[topic]
+    name = topic if topic in function.profiles else function.profiles[0]
+    profile = load_profile(name)
+    if x is None:
+        return profile_page(name, profile) + "\n"
+    compiled = compile_profile(profile)
+    value = _number(x)
+    exact = compiled.evaluate(np.array([value], np.float32), evaluator="exact")[0]
+    return walk_page(name, compiled, value, exact) + "\n"
+
+
+def _number(text: str) -> float:
+    """Read X: a decimal, inf, nan, or the bits of a float32 as 0x and hex digits."""
+    word = parse_float(text, "X")
+    return float(np.array([word], np.uint32).view(np.float32)[0])
