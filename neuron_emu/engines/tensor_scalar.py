@@ -42,7 +42,7 @@ from neuron_emu.isa.alu_ops import (
     op_name,
 )
 from neuron_emu.isa.enums import AluOp, DType
-from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, TensorScalar
+from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, POINTER_OPCODES, TensorScalar
 from neuron_emu.memory import Bits, Operand
 from neuron_emu.numerics import from_float32, storage_dtype, to_float32
 
@@ -51,8 +51,6 @@ __all__ = ["prepare", "prepare_cache", "transposed"]
 Float32s = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 
-POINTER_OPCODES = frozenset((0x44, 0x54))
-"""Opcodes that take both scalars through pointers (dve-tensor-scalar.md 4.3)."""
 TRANSPOSE = 0x93
 CACHE_CUMULATIVE = 0xE6
 TILE = 32

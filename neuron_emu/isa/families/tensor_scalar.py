@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from neuron_emu.errors import InputError
 from neuron_emu.isa.enums import (
     AccumulatorCommand,
     AluOp,
@@ -32,11 +33,13 @@ from neuron_emu.isa.text import (
     pattern_text,
 )
 
-__all__ = ["BITVEC_OPCODES", "EXPONENTIAL", "FAMILY", "TensorScalar"]
+__all__ = ["BITVEC_OPCODES", "EXPONENTIAL", "FAMILY", "POINTER_OPCODES", "TensorScalar"]
 
 EXPONENTIAL = 0x30
 BITVEC_OPCODES = frozenset((0x53, 0x54))
 """Opcodes whose immediates are raw bits of in_dtype (dve-tensor-scalar.md 3.2)."""
+POINTER_OPCODES = frozenset((0x44, 0x54))
+"""Opcodes whose immediates are pointers although their sources are 0 (dve-tensor-scalar.md 4.3)."""
 
 
 @frozen(kw_only=True)
@@ -62,7 +65,13 @@ class TensorScalar:
 
 
 def _scalar_text(word: TensorScalar, source: int, immediate: Immediate) -> str:
-    if word.header.opcode in BITVEC_OPCODES:
+    is_bits = word.header.opcode in BITVEC_OPCODES
+    if word.header.opcode in POINTER_OPCODES:
+        if source != ImmediateSource.INSTRUCTION:
+            raise Inexpressible("the source of a scalar that is always a pointer is not 0")
+        pointee = dtype_text(word.in_dtype) if is_bits else "fp32"
+        return immediate_text(ImmediateSource.POINTER, immediate, pointee=pointee)
+    if is_bits:
         dtype = dtype_text(word.in_dtype)
         if source == ImmediateSource.INSTRUCTION:
             return f"bits@{immediate.word:#x}"
@@ -101,11 +110,16 @@ def _to_text(word: TensorScalar) -> list[str]:
 
 def _scalar(operands: Operands, opcode: int, key: str) -> tuple[int, Immediate]:
     text = operands.pairs.get(key, "")
-    if opcode in BITVEC_OPCODES and text.startswith("bits@"):
+    if opcode in BITVEC_OPCODES - POINTER_OPCODES and text.startswith("bits@"):
         operands.pairs[key] = text.removeprefix("bits@")
         word = operands.integer(key, 0, 0xFFFFFFFF)
         return ImmediateSource.INSTRUCTION, Immediate(word=word)
-    return operands.immediate(key, default="0x0")
+    source, immediate = operands.immediate(key, default="0x0")
+    if opcode not in POINTER_OPCODES:
+        return source, immediate
+    if text and source != ImmediateSource.POINTER:
+        raise InputError(f"{key} must be a pointer such as [fp32@0xc000], not {text!r}")
+    return ImmediateSource.INSTRUCTION, immediate
 
 
 def _from_text(opcode: int, operands: Operands) -> TensorScalar:
