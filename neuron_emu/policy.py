@@ -128,8 +128,8 @@ class Policy:
     )
     sub_reduce_order: str = _row(
         "value_first|accumulator_first",
-        "0x9A and 0xE6 fold `op1(value, acc)`, the order that NKI gives for 0xE6",
-        "dve-tensor-scalar.md 4.5, 4.6, 12",
+        "0x9A folds `op1(value, acc)`, the order that NKI gives for 0xE6, its sibling",
+        "dve-tensor-scalar.md 4.5, 12",
     )
     ts_identity_hub: str = _row(
         "fp32|raw",
