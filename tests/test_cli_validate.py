@@ -156,3 +156,16 @@ def test_uncovered_opcodes_are_named(validate, folder):
 def test_no_colour_without_a_terminal(validate, folder):
     """Nothing but text goes into a pipe."""
     assert "\x1b" not in validate("bad.bin").out
+
+
+def test_progress_bar_keeps_results_on_standard_output(validate, folder, monkeypatch):
+    """On a terminal a large job shows a bar on standard error; the results are not mixed in."""
+    monkeypatch.setattr("neuron_emu.cli.validate.PROGRESS_WORDS", 1)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    for form in ("json", "concise"):
+        answer = validate("--format", form, "bad.bin")
+        assert "op0 must be BYPASS, not ADD" in answer.out
+        assert "op0" not in answer.err
+        assert "judging words" in answer.err
+        assert "judging words" not in answer.out

@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,7 @@ def command(
     streams = [stream for program in programs for stream in read_streams(program, engine)]
     warn_of_streams(streams)
     judged = _Judged(streams, generations, chosen, allowed)
-    with _progress(sum(map(len, streams)) * len(generations)) as judged.progress:
-        _print(judged, form)
+    _print(judged, form)
     legal = [any(not errors for errors in row) for row in judged.errors]
     return 0 if all(legal) else 1
 
@@ -146,32 +146,55 @@ class _Judged:
             report.add(finding)
         return report
 
-    def reports(self) -> Iterator[list[render.StreamReport]]:
-        """Yield a row of reports for each stream."""
-        for row in range(len(self.streams)):
-            yield [self.report(row, column) for column in range(len(self.generations))]
+    def reports(self) -> list[list[render.StreamReport]]:
+        """Return a row of reports for each stream."""
+        columns = range(len(self.generations))
+        return [[self.report(row, c) for c in columns] for row in range(len(self.streams))]
+
+    @contextmanager
+    def showing_progress(self, *, is_shown: bool) -> Iterator[None]:
+        """Show a bar on standard error for large jobs, when it is a terminal."""
+        total = sum(map(len, self.streams)) * len(self.generations)
+        if not is_shown or total < PROGRESS_WORDS or not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        # Results go to standard output as they are, never through the bar's console.
+        console = Console(stderr=True)
+        with Progress(
+            console=console, transient=True, redirect_stdout=False, redirect_stderr=False
+        ) as bar:
+            task = bar.add_task("judging words", total=total)
+            self.progress = partial(bar.advance, task)
+            yield
 
 
 def _print(judged: _Judged, form: str) -> None:
-    colour = False if os.environ.get("NO_COLOR") else None
     if form == "json":
-        for piece in render.json_pieces(judged.all_findings()):
-            sys.stdout.write(piece)
+        # Objects are written as they are found, so a bar may not share their terminal.
+        with judged.showing_progress(is_shown=not sys.stdout.isatty()):
+            for piece in render.json_pieces(judged.all_findings()):
+                sys.stdout.write(piece)
         return
+    with judged.showing_progress(is_shown=True):
+        rows = judged.reports()
     if form == "sarif":
-        sys.stdout.write(render.sarif(r for row in judged.reports() for r in row))
+        sys.stdout.write(render.sarif(report for row in rows for report in row))
         return
-    for line in _lines(judged, form):
+    colour = False if os.environ.get("NO_COLOR") else None
+    for line in _lines(rows, form):
         click.echo(line, color=colour)
 
 
-def _lines(judged: _Judged, form: str) -> Iterator[str]:
+def _lines(rows: list[list[render.StreamReport]], form: str) -> Iterator[str]:
     if form == "github":
-        yield from render.github(r for row in judged.reports() for r in row)
-    elif len(judged.generations) > 1:
-        yield from render.matrix(list(judged.reports()))
+        yield from render.github(report for row in rows for report in row)
+    elif rows and len(rows[0]) > 1:
+        yield from render.matrix(rows)
     else:
-        for (report,) in judged.reports():
+        for (report,) in rows:
             yield from render.TEXT_FORMS[form](report)
             if form == "full":
                 yield from _uncovered(report.stream)
@@ -186,20 +209,6 @@ def _uncovered(stream: Stream) -> Iterator[str]:
         names = ", ".join(opcode_name(code) for code in plain)
         words = int(counts[plain].sum())
         yield f"  {words:,} of them judged by opcode, engine, header and events alone: {names}"
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar on standard error for large jobs, when it is a terminal."""
-    if total < PROGRESS_WORDS or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("judging words", total=total)
-        yield lambda words: bar.advance(task, words)
 
 
 # --- configuration ----------------------------------------------------------------------------
