@@ -31,7 +31,7 @@ from neuron_emu.numerics import NumberFormats
 from neuron_emu.policy import Policy
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.scheduler import Scheduler
-from neuron_emu.snapshot import Checkpoint, digest, engine_frame
+from neuron_emu.snapshot import Checkpoint, digest, engine_frame, put_engine_back
 from neuron_emu.tensor_spec import TensorSpec, dump, load
 from neuron_emu.undo import DEFAULT_LIMIT_BYTES, UndoLog
 
@@ -322,8 +322,10 @@ class Machine:
 
         Warnings and faults since then are forgotten; events that listeners got are not.
         """
-        if self._log is None or not self._log.undo():
+        frame = None if self._log is None else self._log.undo()
+        if frame is None:
             return False
+        self._put_back(frame)
         self._issuer.forget_reads()
         return True
 
@@ -338,6 +340,7 @@ class Machine:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put back the state of a checkpoint of this machine's program; undo starts anew."""
+        self._put_back(checkpoint.frame)
         checkpoint.put_back(self)
         self._issuer.forget_reads()
         if self._log is not None:
@@ -360,24 +363,26 @@ class Machine:
             queues,
         )
 
-    def _frame(self, states: Iterable[EngineState]) -> Callable[[], None]:
-        """Return what puts back all state that is kept by reference, as it is now."""
-        scheduler, issuer = self._scheduler, self._issuer
-        counts = (self.steps, self.table_loads, len(self.warnings))
-        told, turn, draw = issuer.warned_uninitialised, scheduler.turn, scheduler.draw
-        queues = [(queue, queue.ended, queue.pending) for queue in scheduler.queues]
-        engines = [engine_frame(state) for state in states]
+    def _frame(self, states: Iterable[EngineState]) -> tuple[Any, ...]:
+        """Return all state that is kept by reference, as it is now, for `_put_back`."""
+        scheduler = self._scheduler
+        return (
+            (self.steps, self.table_loads, len(self.warnings)),
+            (self._issuer.warned_uninitialised, scheduler.turn, scheduler.draw),
+            [(queue, queue.ended, queue.pending) for queue in scheduler.queues],
+            [engine_frame(state) for state in states],
+        )
 
-        def put_back() -> None:
-            self.steps, self.table_loads, num_warnings = counts
-            del self.warnings[num_warnings:]
-            issuer.warned_uninitialised, scheduler.turn, scheduler.draw = told, turn, draw
-            for queue, ended, pending in queues:
-                queue.ended, queue.pending = ended, pending
-            for restore in engines:
-                restore()
-
-        return put_back
+    def _put_back(self, frame: tuple[Any, ...]) -> None:
+        counts, order, queues, engines = frame
+        scheduler = self._scheduler
+        self.steps, self.table_loads, num_warnings = counts
+        del self.warnings[num_warnings:]
+        self._issuer.warned_uninitialised, scheduler.turn, scheduler.draw = order
+        for queue, ended, pending in queues:
+            queue.ended, queue.pending = ended, pending
+        for engine in engines:
+            put_engine_back(engine)
 
     # --- reports ----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ were at power-on (policy `uninitialised`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -25,28 +25,33 @@ from neuron_emu.pwp.library import ResidentTables
 if TYPE_CHECKING:
     from neuron_emu.machine import Machine
 
-__all__ = ["Checkpoint", "digest", "engine_frame"]
+__all__ = ["Checkpoint", "digest", "engine_frame", "put_engine_back"]
 
 _PAGE_BYTES = 4096
 
 
-def engine_frame(state: EngineState) -> Callable[[], None]:
-    """Return what puts back the state of an engine that is kept by reference, as it is now.
+EngineFrame = tuple[EngineState, int, Any, Accumulator, bool, Any]
 
-    Registers and latches are changed item by item and are not in it.
+
+def engine_frame(state: EngineState) -> EngineFrame:
+    """Return the state of an engine that is kept by reference, as it is now.
+
+    Registers and latches are changed item by item and are not in it. A generator's state is in it
+    only where something is drawn: under policy rounding=stochastic.
     """
-    position, tables, accumulator = state.position, state.tables, state.accumulator
-    warned = accumulator.warned
+    accumulator = state.accumulator
     is_random = state.formats.rounding == "stochastic"
     drawn = state.random.bit_generator.state if is_random else None
+    return state, state.position, state.tables, accumulator, accumulator.warned, drawn
 
-    def put_back() -> None:
-        state.position, state.tables, state.accumulator = position, tables, accumulator
-        accumulator.warned = warned
-        if drawn is not None:
-            state.random.bit_generator.state = drawn
 
-    return put_back
+def put_engine_back(frame: EngineFrame) -> None:
+    """Put back what `engine_frame` returned."""
+    state, position, tables, accumulator, warned, drawn = frame
+    state.position, state.tables, state.accumulator = position, tables, accumulator
+    accumulator.warned = warned
+    if drawn is not None:
+        state.random.bit_generator.state = drawn
 
 
 def digest(machine: Machine, private: tuple[Any, ...]) -> bytes:
@@ -58,8 +63,8 @@ def digest(machine: Machine, private: tuple[Any, ...]) -> bytes:
     """
     hasher = hashlib.sha256()
     for space in machine.memory.spaces:
-        hasher.update(memoryview(space.data))
-        hasher.update(memoryview(np.packbits(space.written)))
+        hasher.update(space.data.data)
+        hasher.update(np.packbits(space.written).data)
     for part in _parts(machine, private):
         hasher.update(part)
         hasher.update(len(part).to_bytes(8, "little"))
@@ -133,12 +138,12 @@ class Checkpoint:
     steps: int
     pages: tuple[_Pages, ...]
     items: tuple[tuple[Any, Any], ...]
-    put_frame_back: Callable[[], None]
+    frame: Any
     warnings: tuple[Any, ...]
 
     @classmethod
-    def of(cls, machine: Machine, frame: Callable[[], None]) -> Checkpoint:
-        """Copy what a machine holds; `frame` puts back what it keeps by reference."""
+    def of(cls, machine: Machine, frame: Any) -> Checkpoint:
+        """Copy what a machine holds; `frame` is what it keeps by reference, for itself."""
         states = [machine.engine(engine) for engine in Engine]
         containers = [machine.sync.semaphores, machine.sync.events]
         containers += [state.registers for state in states]
@@ -148,12 +153,12 @@ class Checkpoint:
             steps=machine.steps,
             pages=tuple(_Pages.of(space) for space in machine.memory.spaces),
             items=tuple(items),
-            put_frame_back=frame,
+            frame=frame,
             warnings=tuple(machine.warnings),
         )
 
     def put_back(self, machine: Machine) -> None:
-        """Make the machine what it was."""
+        """Make memories, lists and dictionaries of the machine what they were."""
         for pages, space in zip(self.pages, machine.memory.spaces, strict=True):
             pages.put_back(space, machine.policy)
         for container, saved in self.items:
@@ -162,7 +167,6 @@ class Checkpoint:
                 container.update(saved)
             else:
                 container[:] = saved
-        self.put_frame_back()
         machine.warnings[:] = self.warnings
 
     @property

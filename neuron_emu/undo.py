@@ -8,7 +8,6 @@ because engines replace their accumulators and tables instead of changing them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
@@ -22,14 +21,12 @@ _STEP_BYTES, _ITEM_BYTES = 512, 128
 """About what one step and one change of a single value occupy."""
 _ABSENT = object()
 
-Restore = Callable[[], None]
-
 
 @define(eq=False)
 class _Step:
-    """What one step overwrote, in order; `restore` puts back what is kept by reference."""
+    """What one step overwrote, in order, and the machine's frame: what it keeps by reference."""
 
-    restore: Restore
+    frame: tuple[Any, ...]
     changes: list[tuple[Any, Any, Any]] = field(factory=list)
     num_bytes: int = _STEP_BYTES
 
@@ -56,9 +53,9 @@ class UndoLog:
         self._current = None
         self.num_bytes = 0
 
-    def begin(self, restore: Restore) -> None:
+    def begin(self, frame: tuple[Any, ...]) -> None:
         """Begin a step."""
-        self._current = _Step(restore)
+        self._current = _Step(frame)
 
     def commit(self, *, is_complete: bool) -> None:
         """End a step. One that a fault stopped adds what it changed to the step before it."""
@@ -104,10 +101,10 @@ class UndoLog:
         if step is not self._current:
             self.num_bytes += num_bytes + _ITEM_BYTES
 
-    def undo(self) -> bool:
-        """Put back what the newest step overwrote; False when no step is left."""
+    def undo(self) -> tuple[Any, ...] | None:
+        """Put back what the newest step overwrote; return its frame, None when no step is left."""
         if not self._steps:
-            return False
+            return None
         step = self._steps.pop()
         self.num_bytes -= step.num_bytes
         for place, key, old in reversed(step.changes):
@@ -117,5 +114,4 @@ class UndoLog:
                 del place[key]
             else:
                 place[key] = old
-        step.restore()
-        return True
+        return step.frame

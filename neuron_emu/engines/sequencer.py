@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -37,7 +37,8 @@ _ACTION: dict[str, Callable[[int, int], int]] = {
 }
 
 
-class SyncChange(NamedTuple):
+@frozen
+class SyncChange:
     """A new value of a semaphore (`kind` S) or of an event (`kind` E)."""
 
     kind: str
