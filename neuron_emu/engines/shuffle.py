@@ -37,7 +37,7 @@ def prepare_mask(word: MaskSelect, state: EngineState) -> PreparedEffects | Prob
     wrong = next((byte for byte in word.mask if byte >= 64 and byte != 255), None)
     if wrong is not None:
         return Problem("no_model", f"a mask byte must be below 64 or 255, not {wrong}")
-    effects = Effects(latches=((MASK, word.mask),))
+    effects = Effects(latches=((MASK, bytes(word.mask)),))
     return PreparedEffects(effects, ("mask", {"mask": list(word.mask)}))
 
 

@@ -50,6 +50,7 @@ SIZE_OF = {dtype: size for size, dtypes in SIZES.items() for dtype in dtypes}
 OUTPUTS = tuple(SIZE_OF)
 INPUTS = tuple(dtype for dtype in OUTPUTS if dtype != DType.FP32R)
 INTEGERS = (DType.INT8, DType.UINT8, DType.INT16, DType.UINT16, DType.INT32, DType.UINT32)
+CUMULATIVE = (DType.UINT8, DType.UINT16, DType.INT32, DType.UINT32)
 SELECT_DATA = tuple(dtype for dtype in INPUTS if dtype not in (DType.INT32, DType.UINT32))
 REPLACE_DTYPES = (
     *(DType.FP16, DType.BFLOAT16, DType.UINT8, DType.UINT16, DType.UINT32, DType.FP32),
@@ -351,7 +352,7 @@ class Generator:
     def _reduce(self, lanes: int) -> dict[str, Any]:
         rng = self.rng
         if self.opcode in BIT_OPCODES:
-            in_dtype = out = rng.choice(INTEGERS)
+            in_dtype = out = rng.choice(CUMULATIVE if self.opcode == 0x5E else INTEGERS)
         else:
             in_dtype, out = rng.choice(INPUTS), rng.choice(OUTPUTS)
         op = self._ops(1)[0]
@@ -446,7 +447,7 @@ class Generator:
 
     def _mask(self, lanes: int) -> dict[str, Any]:
         rng = self.rng
-        mask = bytes(rng.choice([*range(32), 255, 32 + rng.randrange(32)]) for _ in range(32))
+        mask = tuple(rng.choice([*range(32), 255, 32 + rng.randrange(32)]) for _ in range(32))
         return {"mask": mask, "num_active_channels": lanes}
 
 

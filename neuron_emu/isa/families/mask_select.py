@@ -12,7 +12,7 @@ from attrs import frozen
 
 from neuron_emu.errors import InputError
 from neuron_emu.isa.families.base import Family, header_of
-from neuron_emu.isa.layout import raw, struct
+from neuron_emu.isa.layout import raw, struct, values
 from neuron_emu.isa.records import Events, Header
 from neuron_emu.isa.text import Inexpressible, Operands, parse_integer
 
@@ -29,7 +29,9 @@ class MaskSelect:
     header: Header = struct(0, Header, "header")
     events: Events = struct(4, Events, "semaphores and events")
     reserved0: bytes = raw(12, 20, "zero")
-    mask: bytes = raw(32, MASK_BYTES, "partition to read for each partition of a quadrant, or 255")
+    mask: tuple[int, ...] = values(
+        "u8", 32, "partition to read for each partition of a quadrant, or 255", count=MASK_BYTES
+    )
 
 
 def _to_text(word: MaskSelect) -> list[str]:
@@ -48,7 +50,7 @@ def _from_text(opcode: int, operands: Operands) -> MaskSelect:
         header=header_of(opcode),
         events=operands.take_events(),
         reserved0=bytes(20),
-        mask=bytes(parse_integer(item, "mask", 0, 255) for item in items),
+        mask=tuple(parse_integer(item, "mask", 0, 255) for item in items),
     )
 
 

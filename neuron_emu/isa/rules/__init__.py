@@ -2,7 +2,7 @@
 
 Importing the package fills `core.RULES`. Codes: NE00xx plain rules, NE01xx the rows of
 `is_valid_exponential` (NE0107 is row 7), NE02xx the Tensor-Scalar opcodes, NE03xx accumulator
-reads, NE04xx control words, NE05xx ACT instructions, NE09xx streams.
+reads, NE04xx control words, NE05xx ACT instructions, NE06xx everyday DVE words, NE09xx streams.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from neuron_emu.isa.rules import (
     control,
     control_words,
     dtypes,
+    dve_operands,
     exponential,
     header,
     immediates,
     operands,
     quadrants,
+    search_words,
     tensor_scalar,
+    tensor_words,
 )
 from neuron_emu.isa.rules.core import COMMON_OPCODES, RULES, Rule, rules_for
 
@@ -36,6 +39,9 @@ TOPICS = (
     activation2,
     control,
     control_words,
+    dve_operands,
+    tensor_words,
+    search_words,
 )
 
 __all__ = ["RULES", "TOPICS", "Rule", "has_own_rules", "rules_for"]

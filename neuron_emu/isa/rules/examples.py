@@ -8,6 +8,7 @@ from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.codec import record_type_of
 from neuron_emu.isa.fields import write_field
 from neuron_emu.isa.rules.core import Example, Rule
+from neuron_emu.isa.rules.everyday_examples import EVERYDAY_LINES
 
 __all__ = ["bad_word", "good_word", "standard_word"]
 
@@ -31,6 +32,7 @@ _LINES = {
     0x9A: f"TENSOR_SCALAR_CACHE_REDUCE {_OPERANDS} {_REDUCE}",
     0xE6: f"TENSOR_SCALAR_CACHE_CUMULATIVE {_OPERANDS} {_REDUCE}",
     0x9B: f"DVE_READ_ACCUMULATOR {_DRAIN}",
+    **EVERYDAY_LINES,
     0xA1: "HALT",
     0xA2: "DRAIN",
     0xA3: "INSTRUCTION_FLUSH",
