@@ -716,3 +716,37 @@ class TestSeveralEngines:
         machine = Machine()
         machine.write("sbuf:0+0x1000:fp32[1,1]", np.float32([[-1]]))
         assert machine.run(Program.from_text(exp_line())).table_loads == 1
+
+
+class TestLongStreams:
+    """Words that are judged in blocks and forgotten in time behave as single ones do."""
+
+    def lines(self, count):
+        return [f"MOVE dtype=uint32 $R[{i % 60}]={i:#x}" for i in range(count)]
+
+    def test_a_bad_word_among_good_neighbours(self):
+        """It is refused at its place with its finding."""
+        lines = self.lines(300)
+        lines[250] = "MOVE dtype=uint32 $R[64]=0x1"
+
+        result = Machine().run(Program.from_text("\n".join(lines)))
+
+        assert result.fault is not None
+        assert (result.fault.index, result.steps) == (250, 250)
+        assert result.fault.name == "control_registers"
+
+    def test_forgotten_words_run_again(self, monkeypatch):
+        """A loop over more words than are remembered."""
+        monkeypatch.setattr("neuron_emu.issue._MOST_WORDS", 16)
+        lines = self.lines(50)
+        lines += [
+            "ALU_OP op=ADD dtype=uint32 src0=$R[63] src1=1 dst=$R[63]",
+            "COMPARE_BRANCH op=LT_IMM dtype=uint32 src0=$R[63] src1=3 target=-3264",
+        ]
+        machine = Machine()
+
+        result = machine.run(Program.from_text("\n".join(lines)))
+
+        assert result.is_clean
+        assert result.steps == 3 * 52
+        assert machine.engine(Engine.DVE).registers[49] == 49
