@@ -86,6 +86,11 @@ def apply(op: int, a: Float32s, b: Float32s, policy: Policy) -> Float32s:
     and logical operations give 1.0 or 0.0. KeyError for an operation that `unsupported` names or
     that works on bits or integers.
     """
+    if op == AluOp.BYPASS:
+        return a
+    arithmetic = _ARITHMETIC.get(op)
+    if arithmetic is not None:
+        return arithmetic(a, b)
     with np.errstate(all="ignore"):
         return _OPERATIONS[op](a, b, policy)
 
@@ -190,6 +195,20 @@ def _symmetric_clamp(a: Float32s, b: Float32s, policy: Policy) -> Float32s:
 
 
 _ZERO = np.zeros(1, np.float32)
+
+
+def _relu(a: Float32s, b: Float32s, policy: Policy) -> Float32s:
+    """Return MAX of `a` and 0; adding 0 makes +0.0 of both zeros, and leaves the rest."""
+    result: Float32s = np.maximum(a, _ZERO)
+    result += _ZERO
+    return _after_nan(a, _ZERO, result, policy.nan_max_min) if _has_nan(result) else result
+
+
+_ARITHMETIC: dict[int, Callable[[Float32s, Float32s], Float32s]] = {
+    AluOp.ADD: numerics.add,
+    AluOp.SUBTRACT: numerics.subtract,
+    AluOp.MULT: numerics.multiply,
+}
 _OPERATIONS: dict[int, Operation] = {
     AluOp.BYPASS: _bypass,
     AluOp.ADD: lambda a, b, policy: numerics.add(a, b),
@@ -210,7 +229,7 @@ _OPERATIONS: dict[int, Operation] = {
     AluOp.ABS_VALUE: lambda a, b, policy: _magnitude(a),
     AluOp.ABS_MAX: _abs_max,
     AluOp.ABS_MIN: _abs_min,
-    AluOp.RELU: lambda a, b, policy: _max(a, _ZERO, policy),
+    AluOp.RELU: _relu,
     AluOp.SQUARE: lambda a, b, policy: numerics.multiply(a, a),
     AluOp.SYMMETRIC_CLAMP: _symmetric_clamp,
 }
