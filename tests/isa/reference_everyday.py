@@ -16,10 +16,12 @@ from tests.isa.reference_validator import (
     WAITS,
     Side,
     channels_ok,
+    destination_quadrant,
     in_psum,
     mem3d_valid,
     partition,
     scalar_ok,
+    source_quadrant,
 )
 
 INT = {2, 3, 4, 5, 8, 9}
@@ -193,6 +195,8 @@ def _tensor_reduce(word: bytes, core: int) -> bool:
     ):
         return False
     if op in (0x6B, 0x83, 0x84) and src.count % 32:
+        return False
+    if not source_quadrant(core, src) or not destination_quadrant(core, src, dst):
         return False
     if op in (0x42, 0x52, 0x83, 0x84):
         inner = src.count if src.indirect else math.prod(src.num[: dim - 1])

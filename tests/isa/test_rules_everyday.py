@@ -10,16 +10,19 @@ import pytest
 from neuron_emu.generation import GENERATIONS
 from neuron_emu.isa.bulk import BlockJudge
 from neuron_emu.isa.codec import record_type_of
+from neuron_emu.isa.families import tensor_reduce
 from neuron_emu.isa.fields import write_field
 from neuron_emu.isa.layout import spans_of
 from neuron_emu.isa.rules.everyday_examples import EVERYDAY_LINES
 from neuron_emu.isa.rules.examples import standard_word
 from neuron_emu.isa.validate import findings_of_word
 from neuron_emu.policy import Policy
-from tests.isa.mutated import _value
+from tests.isa.mutated import _indirect, _value
 from tests.isa.reference_everyday import is_valid
 
 OPCODES = sorted(EVERYDAY_LINES)
+INDIRECT = tensor_reduce.FAMILY.opcodes
+"""Opcodes of one source and one destination that may be indirect."""
 
 
 def mutated(opcode: int, count: int, seed: int) -> list[bytes]:
@@ -32,6 +35,8 @@ def mutated(opcode: int, count: int, seed: int) -> list[bytes]:
         word = standard_word(opcode)
         if rng.random() < 0.25:
             word = write_field(word, record, "num_active_channels", 32) if opcode != 0x69 else word
+        if opcode in INDIRECT and rng.random() < 0.3:
+            word = _indirect(word, rng)
         for path in rng.choices(paths, k=rng.randrange(4)):
             word = write_field(word, record, path, _value(path, rng))
         words.append(word)

@@ -11,8 +11,10 @@ from typing import Any
 
 from neuron_emu.isa.codec import record_type_of
 from neuron_emu.isa.enums import DType
+from neuron_emu.isa.families import tensor_reduce
 from neuron_emu.isa.layout import rows_of
 from neuron_emu.isa.opcodes import opcode_name
+from neuron_emu.isa.rules import quadrants
 from neuron_emu.isa.rules.activation import check_scalar
 from neuron_emu.isa.rules.addresses import check_place, check_register, start_partition
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
@@ -28,7 +30,7 @@ from neuron_emu.isa.rules.dve_slots import (
     dtype_ok,
     legal_dtypes,
 )
-from neuron_emu.isa.rules.operands import check_operand
+from neuron_emu.isa.rules.operands import GATHER, INDIRECT_GENERATIONS, SCATTER, check_operand
 from neuron_emu.isa.rules.predicates import (
     ADDR_REG,
     ADDRESS_MASK,
@@ -370,6 +372,40 @@ def stt_immediate(r: Review) -> None:
             context="with an inline scalar",
             after=known,
         )
+
+
+@rule(
+    "NE0609",
+    "indirect_quadrant_check",
+    opcodes=tensor_reduce.FAMILY.opcodes,
+    generations=INDIRECT_GENERATIONS,
+    source="isa-encoding.md 6.13, 3.4, 4.3",
+    tag="inferred for S4D4_TR",
+    requires=("NE0603", "NE0604", "NE0605"),
+    examples=(
+        Example(
+            path="src.data.partition_offset",
+            good=0x1000,
+            bad=QUADRANT_1 + 0x1000,
+            opcode=0x46,
+            given={**GATHER, "src.num_elem": 32, "num_active_channels": 32},
+        ),
+        Example(
+            path="dst.index.partition_offset",
+            good=0x4000,
+            bad=QUADRANT_1 + 0x4000,
+            opcode=0x46,
+            given={**SCATTER, "dst.num_elem": 32, "num_active_channels": 32},
+        ),
+    ),
+)
+def dve_quadrants(r: Review) -> None:
+    """Index, data and source of an indirect copy or fold must start on one quadrant.
+
+    As NE0116 and NE0117 state it for S3D3_TS.
+    """
+    quadrants.indirect_quadrant_check_src3d(r)
+    quadrants.indirect_quadrant_check_src3d_dst3d(r)
 
 
 def _reserved(opcode: int) -> tuple[str, ...]:
