@@ -46,6 +46,7 @@ class Issued:
     errors: tuple[Finding, ...]
     kernel: Kernel | Problem
     prepared: Prepared | None = None
+    needs_tables: bool = False
     tables: ResidentTables | None = None
     register_values: tuple[int, ...] = ()
     reads_checked_in: int = -1
@@ -172,7 +173,7 @@ class Issuer:
         state, made = queue.state, issued.prepared
         if (
             made is None
-            or issued.tables is not state.tables
+            or (issued.needs_tables and issued.tables is not state.tables)
             or (made.registers and issued.register_values != _register_values(state, made))
         ):
             fresh = self._made(queue, issued)
@@ -204,10 +205,10 @@ class Issuer:
         issued.reads_checked_in = -1
         if isinstance(kernel, Problem):
             return kernel
-        if state.tables is None:
-            function = kernel.function_of(issued.record)
-            if function is not None:
-                self._load_tables(queue, function)
+        function = kernel.function_of(issued.record)
+        issued.needs_tables = function is not None
+        if function is not None and state.tables is None:
+            self._load_tables(queue, function)
         made = kernel.prepare(issued.record, state)
         if not isinstance(made, Problem) and made.is_reusable:
             issued.prepared = made
