@@ -22,6 +22,7 @@ COMMANDS = {
     "validate": "say whether each word is legal, and why not",
     "explain": "explain a rule, an opcode or a function",
     "neff": "list and unpack NEFF files",
+    "debug": "step through streams, look inside, go back, ask why",
 }
 
 

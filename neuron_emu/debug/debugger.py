@@ -71,6 +71,7 @@ class Debugger(PointRequests, Looking, Asking):
         self.points: list[Point] = []
         self.labels = labels if labels is not None else labels_of(program)
         self.interrupted = False
+        """Set it, from another thread or a signal handler, to stop a run between two words."""
         self.last_stop = Stop(reason=StopReason.START, step=machine.steps, place=None)
         self._next_number = 1
         self._selected: Engine | None = None
@@ -195,17 +196,18 @@ class Debugger(PointRequests, Looking, Asking):
 
     def goto(self, step: int) -> Stop:
         """Go to the moment at which `step` words have run, back or forward, past every point."""
-        fault = self.timeline.to(step)
+        fault = self.timeline.to(step, lambda: self.interrupted)
         self._prime()
         if fault is not None:
             return self._at_fault(fault)
+        if self.interrupted:
+            return self._at_interrupt()
         if self.timeline.step < step:
             return self._stop(StopReason.END, f"every stream ended after {self.timeline.step}")
         return self._stop(StopReason.GOTO)
 
     def _run(self, goal: Callable[[], bool] | None, words: int | None = None) -> Stop:
         """Run until a point stops it, `goal` is met after a word, or `words` have run."""
-        self.interrupted = False
         self._prime()
         active = [p for p in self.points if p.enabled]
         if not active and goal is None:
@@ -215,7 +217,7 @@ class Debugger(PointRequests, Looking, Asking):
         left = -1 if words is None else words
         while not self.machine.is_finished:
             if self.interrupted:
-                return self._stop(StopReason.INTERRUPT, "interrupted")
+                return self._at_interrupt()
             fault = self.timeline.forward()
             if fault is not None:
                 return self._at_fault(fault)
@@ -235,8 +237,12 @@ class Debugger(PointRequests, Looking, Asking):
             if fault is not None:
                 return self._at_fault(fault)
             if self.interrupted:
-                return self._stop(StopReason.INTERRUPT, "interrupted")
+                return self._at_interrupt()
         return self._at_goal()
+
+    def _at_interrupt(self) -> Stop:
+        self.interrupted = False
+        return self._stop(StopReason.INTERRUPT, "interrupted")
 
     def _at_goal(self) -> Stop:
         if self.machine.is_finished:
@@ -277,7 +283,6 @@ class Debugger(PointRequests, Looking, Asking):
 
     def reverse_continue(self) -> Stop:
         """Take words back until a point stops it, at the word that a forward run stops at."""
-        self.interrupted = False
         self._prime()
         active = [p for p in self.points if p.enabled]
         arriving = [p for p in active if type(p).arrived is not Point.arrived]
@@ -292,7 +297,7 @@ class Debugger(PointRequests, Looking, Asking):
             hits += self._arrived(arriving)
             if hits:
                 return self._at_points(hits)
-        return self._stop(StopReason.INTERRUPT, "interrupted")
+        return self._at_interrupt()
 
     def _undone(self, points: list[Point]) -> list[tuple[Point, Hit]] | None:
         """Take one word back; return the hits of what it had done, None at the start."""

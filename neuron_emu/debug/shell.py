@@ -57,6 +57,7 @@ class Session:
         try:
             word, rest = split_line(line)
             found = find_command(word)
+            self.debugger.interrupted = False
             with _interruptible(self.debugger):
                 result = found.run(self.debugger, rest)
         except ExpectationError as error:

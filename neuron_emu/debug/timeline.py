@@ -7,7 +7,7 @@ is exact because a machine is deterministic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
@@ -102,14 +102,17 @@ class Timeline:
             self._rewind(self.step - 1)
         return True
 
-    def to(self, step: int) -> Fault | None:
-        """Go to a step, back or forward; returns the fault that stands in the way."""
+    def to(self, step: int, stops: Callable[[], bool] = lambda: False) -> Fault | None:
+        """Go to a step, back or forward; returns the fault that stands in the way.
+
+        `stops` is asked between words of the way forward.
+        """
         if step < self.step:
             self._require_recording()
             if step < self.start:
                 raise InputError(f"step must be {self.start} or later, not {step}")
             self._back_to(step)
-        while self.step < step and not self.machine.is_finished:
+        while self.step < step and not self.machine.is_finished and not stops():
             fault = self.forward()
             if fault is not None:
                 return fault

@@ -1,0 +1,104 @@
+"""`neuron-emu debug`: step through streams, look inside, go back, ask why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from neuron_emu.cli.common import ENGINE_OPTION, GENERATION_OPTION
+from neuron_emu.debug.loading import load_debugger
+from neuron_emu.debug.shell import Prompt, Session
+from neuron_emu.debug.text import text_of
+from neuron_emu.errors import InputError
+from neuron_emu.generation import Generation
+from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.program import read_text
+
+__all__ = ["command"]
+
+
+@click.command("debug")
+@GENERATION_OPTION
+@ENGINE_OPTION
+@click.option("--load", "loads", multiple=True, metavar="SPEC=FILE.npy", help="Fill memory.")
+@click.option("--preload", metavar="SET", help="Function set resident at the start.")
+@click.option("--tables", metavar="DIR", help="Directory of profile JSON files to use.")
+@click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
+@click.option("-x", "files", multiple=True, metavar="FILE", help="Run the commands of a file.")
+@click.option("-c", "lines", multiple=True, metavar="COMMANDS", help="Run commands split by ;.")
+@click.option("--batch", is_flag=True, help="Leave after the commands; no prompt.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a command.")
+@click.option("--no-record", is_flag=True, help="Do not record what going back needs.")
+@click.option("--dap", is_flag=True, help="Serve the Debug Adapter Protocol on stdio.")
+@click.argument("programs", nargs=-1, metavar="PROGRAM...")
+def command(
+    generation: Generation | None,
+    engine: Engine,
+    loads: tuple[str, ...],
+    preload: str | None,
+    tables: str | None,
+    policies: tuple[str, ...],
+    files: tuple[str, ...],
+    lines: tuple[str, ...],
+    batch: bool,
+    as_json: bool,
+    no_record: bool,
+    dap: bool,
+    programs: tuple[str, ...],
+) -> int:
+    """Debug PROGRAMs: .bin, .asm or .toml, one stream an engine. `help` at the prompt lists all.
+
+    With --batch the exit status is 1 after a fault or an `expect` that fails, 2 after a command
+    that cannot be done.
+
+    \b
+    Example:
+      neuron-emu debug --batch -c "break EXPONENTIAL; continue; list" programs/exp.toml
+    """
+    if dap:
+        from neuron_emu.debug.dap.server import serve
+
+        return serve(sys.stdin.buffer, sys.stdout.buffer)
+    if not programs:
+        raise InputError("a program must be given, for instance programs/exp.toml", place="debug")
+    debugger = load_debugger(
+        programs,
+        generation=generation,
+        engine=engine,
+        loads=loads,
+        preload=preload,
+        tables=tables,
+        policies=policies,
+        records=not no_record,
+    )
+    session = Session(debugger, as_json=as_json)
+    is_interactive = not batch and sys.stdin.isatty()
+    session.pages = is_interactive and sys.stdout.isatty() and not as_json
+    session.run_all(_script(files, lines))
+    if batch or session.has_quit or (session.status == 2 and not is_interactive):
+        return session.status
+    if is_interactive:
+        session.status = 0
+        if not as_json:
+            click.echo(text_of(debugger.where()))
+        Prompt(session).loop()
+        return 0
+    for line in sys.stdin:
+        session.run(line)
+        if session.has_quit:
+            break
+    return session.status
+
+
+def _script(files: tuple[str, ...], lines: tuple[str, ...]) -> list[str]:
+    """Return the lines of all files, then those of -c; `;` separates commands in the latter."""
+    script: list[str] = []
+    for name in files:
+        if Path(name).is_dir():
+            raise InputError("must be a file of commands, not a directory", place=name)
+        script += read_text(name).splitlines()
+    for line in lines:
+        script += [part.strip() for part in line.split(";")]
+    return script
