@@ -41,7 +41,6 @@ class ExponentialDatapath:
     in_dtype: DType
     out_dtype: DType
     state: EngineState
-    block: int = 1
 
     def compute(
         self, bits: Bits, scalars: Latched, start: Float32s | None
@@ -89,7 +88,8 @@ class ExponentialDatapath:
             "max_value": first_float(scalars.first_float),
             "v": first_float(v),
         }
-        profile = {"function": "exp", "name": self.profile.table.name}
+        tables = self.state.tables
+        profile = {"function": "exp", "set": tables.set.name if tables else None}
         found: list[Station] = [("profile", profile), ("affine", affine)]
         evaluator = self.state.policy.evaluator
         if evaluator != "exact":

@@ -24,6 +24,7 @@ from neuron_emu.engines.core import EngineState, Problem
 from neuron_emu.engines.worker import (
     ACCUMULATING,
     Accumulation,
+    Arrangement,
     Datapath,
     Latched,
     PreparedTensorScalar,
@@ -78,7 +79,6 @@ class _TwoStage:
     state: EngineState
     in_dtype: DType
     out_dtype: DType
-    block: int = 1
 
     def is_reversed(self, stage: int) -> bool:
         """Tell whether the scalar is the left operand of a stage.
@@ -214,29 +214,6 @@ class MoveDatapath(_TwoStage):
         return self.described(scalars, text, text, text)
 
 
-@define(eq=False)
-class TransposedDatapath:
-    """A datapath behind the Reshape bank: it sees the transposed tiles (4.4).
-
-    A tile of 32 elements is read before the first of them can be written; scalars belong to the
-    lane that computes.
-    """
-
-    inner: Datapath
-    out_dtype: DType
-    block: int = TILE
-
-    def compute(
-        self, bits: Bits, scalars: Latched, start: Float32s | None
-    ) -> tuple[Bits, Float32s | None]:
-        """Return output bits; see `Datapath`."""
-        return self.inner.compute(transposed(bits), scalars, start)
-
-    def stations(self, bits: Bits, scalars: Latched) -> list[Station]:
-        """Return the stations of the first element of lane 0, which stays in its place."""
-        return self.inner.stations(bits, scalars)
-
-
 def transposed(bits: Bits) -> Bits:
     """Transpose tiles of 32 lanes by 32 elements in place of each other, [channels, n].
 
@@ -245,6 +222,11 @@ def transposed(bits: Bits) -> Bits:
     channels, elements = bits.shape
     tiles = bits.reshape(channels // TILE, TILE, elements // TILE, TILE)
     return tiles.transpose(0, 3, 2, 1).reshape(channels, elements)
+
+
+RESHAPE_BANK = Arrangement(transposed, TILE)
+"""The bank in front of the Compute bank (4.4): a tile is read before its first element is written,
+and scalars belong to the lane that computes."""
 
 
 def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Problem:
@@ -256,8 +238,6 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
     datapath: Datapath | Problem = _two_stage(word, state, *dtypes)
     if isinstance(datapath, Problem):
         return datapath
-    if opcode == TRANSPOSE:
-        datapath = TransposedDatapath(datapath, dtypes[1])
     prepared = prepare_word(
         word,
         state,
@@ -266,6 +246,7 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
         scalar_dtype=dtypes[0] if opcode in BITVEC_OPCODES else DType.FP32,
         forces_pointers=opcode in POINTER_OPCODES,
         scalars_used=(_uses_scalar(word.op0), _uses_scalar(word.op1)),
+        arrangement=RESHAPE_BANK if opcode == TRANSPOSE else None,
     )
     if opcode != TRANSPOSE or isinstance(prepared, Problem):
         return prepared
@@ -346,7 +327,6 @@ class CacheDatapath:
     state: EngineState
     in_dtype: DType
     out_dtype: DType
-    block: int = 1
 
     def compute(
         self, bits: Bits, scalars: Latched, start: Float32s | None

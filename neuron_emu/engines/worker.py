@@ -44,6 +44,7 @@ from neuron_emu.memory import (
 __all__ = [
     "ACCUMULATING",
     "Accumulation",
+    "Arrangement",
     "Datapath",
     "Latched",
     "PreparedTensorScalar",
@@ -89,12 +90,8 @@ class Latched:
 
 
 class Datapath(Protocol):
-    """What an opcode computes from elements and scalars.
+    """What an opcode computes from elements and scalars."""
 
-    `block` elements are read before the first of them is written.
-    """
-
-    block: int
     out_dtype: DType
 
     def compute(
@@ -124,6 +121,14 @@ class Accumulation:
     finish: Callable[[Float32s, Float32s], Float32s]
 
 
+@frozen
+class Arrangement:
+    """What a bank in front of the datapath does with the source, `block` elements at a time."""
+
+    apply: Callable[[Bits], Bits]
+    block: int
+
+
 @define(eq=False)
 class PreparedTensorScalar:
     """One word with its operands; kept while its registers hold the same values."""
@@ -136,6 +141,7 @@ class PreparedTensorScalar:
     first: Scalar
     second: Scalar
     scalars_read: tuple[Scalar, ...]
+    arrangement: Arrangement | None
     is_overlapping: bool
     accumulation: Accumulation | None
     uses_accumulator: int
@@ -157,8 +163,11 @@ class PreparedTensorScalar:
         if self.is_overlapping:
             bits, taken = self._in_stream_order(scalars, start)
         else:
-            bits, taken = self.datapath.compute(self.source.read(), scalars, start)
+            bits, taken = self.datapath.compute(self._arranged(self.source.read()), scalars, start)
         return Effects(((self.destination, bits),), self._accumulator_after(start, taken))
+
+    def _arranged(self, bits: Bits) -> Bits:
+        return bits if self.arrangement is None else self.arrangement.apply(bits)
 
     def _start(self, scalars: Latched) -> Float32s | None:
         word = self.word
@@ -179,12 +188,13 @@ class PreparedTensorScalar:
 
         def compute(columns: list[Bits]) -> Bits:
             so_far = pieces[-1][:, -1] if pieces else start
-            bits, taken = self.datapath.compute(columns[0], scalars, so_far)
+            arranged = self._arranged(columns[0])
+            bits, taken = self.datapath.compute(arranged, scalars, so_far)
             if taken is not None:
                 pieces.append(taken)
             return bits
 
-        block = self.datapath.block
+        block = 1 if self.arrangement is None else self.arrangement.block
         bits = in_stream_order((self.source,), self.destination, compute, block=block)
         return bits, np.concatenate(pieces, axis=1) if pieces else None
 
@@ -248,6 +258,7 @@ def prepare_word(
     forces_pointers: bool = False,
     scalars_used: tuple[bool, bool] = (True, False),
     accumulation: Accumulation | None = None,
+    arrangement: Arrangement | None = None,
 ) -> PreparedTensorScalar | Problem:
     """Resolve the operands of a word, or say why it does not execute.
 
@@ -280,6 +291,7 @@ def prepare_word(
         destination=destination,
         first=first,
         second=second,
+        arrangement=arrangement,
         scalars_read=tuple(scalar for scalar, is_used in used if is_used),
         is_overlapping=stream_order_matters(source, destination),
         accumulation=accumulation,

@@ -408,7 +408,7 @@ class TestTrace:
         assert found["kernel"]["worker"] == "Tensor-Scalar"
         assert list(found["stage_0"].values()) == ["MULT", "0x40400000", "0x40000000", "0x40c00000"]
         assert found["stage_1"] == {"op": "ADD", "scalar": "0x3f800000", "y": "0x40e00000"}
-        assert found["convert"] == {"dtype": "fp32", "bits": "0x40e00000"}
+        assert found["convert"]["bits"] == "0x40e00000"
         assert found["write"] == {"elements": 1, "space": "sbuf"}
 
     def test_fold(self) -> None:
@@ -416,7 +416,19 @@ class TestTrace:
         found = self.stations(line("TENSOR_SCALAR_CACHE_REDUCE", 2, rest), [1, 2])
 
         assert found["fold"] == {"op": "ADD"}
-        assert found["accumulator"] == {"command": "ZERO_ACCUMULATE", "lane_0": "0x40400000"}
+        assert found["accumulator"]["lane_0"] == "0x40400000"
+
+    def test_a_transposed_word_shows_what_the_lane_computes(self) -> None:
+        machine = Machine()
+        machine.write(
+            "sbuf:0+0x1000:fp32[32,32]", np.arange(1024, dtype=np.float32).reshape(32, 32)
+        )
+        found: dict[str, dict[str, object]] = {}
+        machine.listeners.append(lambda event: found.update({event.station or "": event.detail}))
+        text = line("TRANSPOSE_TENSOR_SCALAR_ARITH", 32, "", channels=32)
+
+        assert machine.run(Program.from_text(text)).fault is None
+        assert found["stage_0"]["x"] == f"{int(str(found['convert']['bits']), 16):#010x}"
 
     @pytest.mark.parametrize("opcode", [0x43, 0x53, 0x44, 0x54, 0x93, 0x9A, 0xE6])
     def test_every_opcode(self, opcode: int) -> None:
