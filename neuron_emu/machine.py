@@ -28,8 +28,10 @@ from neuron_emu.isa.program import Program
 from neuron_emu.issue import Issued, Issuer, Queue
 from neuron_emu.memory import Memory
 from neuron_emu.numerics import NumberFormats
+from neuron_emu.observer import Observer
 from neuron_emu.policy import Policy
 from neuron_emu.pwp.library import TableLibrary
+from neuron_emu.sanitize import Report, Sanitizer
 from neuron_emu.scheduler import Scheduler
 from neuron_emu.snapshot import Checkpoint, digest, engine_frame, put_engine_back
 from neuron_emu.tensor_spec import TensorSpec, dump, load
@@ -76,7 +78,8 @@ class Machine:
     ) -> None:
         """Make a machine; `tables` is a directory of profiles to use instead of the shipped ones.
 
-        With `sanitize` each read of bytes that were never written warns, else only the first.
+        With `sanitize` a `Sanitizer` looks on, and each read of bytes that were never written
+        warns, else only the first.
         Engines take turns, a word each; with `interleave`, a seed, their order is drawn, and
         other engines may run between the reads of a word and its writes.
         """
@@ -88,7 +91,8 @@ class Machine:
         self.memory = Memory(generation, self.policy)
         self.sync = SyncState.at_start(generation)
         self.library = TableLibrary(Path(tables) if tables is not None else None)
-        self.sanitize = sanitize
+        self.observer: Observer | None = None
+        self.sanitizer: Sanitizer | None = None
         self.steps = 0
         self.table_loads = 0
         self.warnings: list[Notice] = []
@@ -97,6 +101,8 @@ class Machine:
         self._issuer = Issuer(generation, self.policy, self.library, self._warn, sanitize=sanitize)
         self._scheduler = Scheduler(self._issuer, self.sync, interleave)
         self._log: UndoLog | None = None
+        if sanitize:
+            self.start_sanitizer()
 
     # --- state that users see ---------------------------------------------------------------
 
@@ -149,6 +155,8 @@ class Machine:
             for engine, stream in program.one_per_engine().items()
         ]
         self._scheduler.start(queues)
+        if self.observer is not None:
+            self.observer.started(queues)
         if self._log is not None:
             self._log.clear()
 
@@ -181,6 +189,14 @@ class Machine:
     def is_finished(self) -> bool:
         """True when no stream has a word left."""
         return self._scheduler.is_finished
+
+    def start_sanitizer(self) -> Sanitizer:
+        """Look on from here: races with words that have run before stay unseen."""
+        sanitizer = Sanitizer(self.memory, self.sync, self._tell)
+        sanitizer.started(self._scheduler.queues)
+        self.observer = self.sanitizer = sanitizer
+        self._issuer.sanitize = True
+        return sanitizer
 
     def position(self, engine: Engine) -> int:
         """Return the index of the next word of an engine's stream."""
@@ -252,6 +268,8 @@ class Machine:
             return self._fault(queue, effects)
         if self.listeners:
             self._emit_stations(queue, issued, prepared, effects)
+        if self.observer is not None:
+            self.observer.begun(queue, issued, prepared, effects)
         for wait in issued.waits:
             change = wait.change()
             if change is not None:
@@ -263,6 +281,8 @@ class Machine:
     def _finish(self, queue: Queue, issued: Issued, effects: Effects) -> None:
         """Do the second moment of a word: its writes, its COMPLETE updates; then move on."""
         log = self._log
+        if self.observer is not None:
+            self.observer.finishing(queue, issued, effects)
         for operand, bits in effects.writes:
             if log is not None:
                 log.note_memory(operand)
@@ -326,8 +346,13 @@ class Machine:
         if frame is None:
             return False
         self._put_back(frame)
-        self._issuer.forget_reads()
+        self._has_gone_back()
         return True
+
+    def _has_gone_back(self) -> None:
+        self._issuer.forget_reads()
+        if self.observer is not None:
+            self.observer.rewound()
 
     def snapshot(self) -> bytes:
         """Return a digest of the whole state: equal digests mean equal states."""
@@ -342,7 +367,7 @@ class Machine:
         """Put back the state of a checkpoint of this machine's program; undo starts anew."""
         self._put_back(checkpoint.frame)
         checkpoint.put_back(self)
-        self._issuer.forget_reads()
+        self._has_gone_back()
         if self._log is not None:
             self._log.clear()
 
@@ -413,6 +438,12 @@ class Machine:
         )
         if self.listeners:
             self._emit(queue, "warning", None, {"name": name, "message": message})
+
+    def _tell(self, report: Report) -> None:
+        """Make a report of the sanitizer a warning of the word that it is about."""
+        engine = report.words[-1].engine
+        queue = next(q for q in self._scheduler.queues if q.state.engine is engine)
+        self._warn(queue, report.name, report.message)
 
     def _emit_stations(
         self, queue: Queue, issued: Issued, prepared: Prepared, effects: Effects

@@ -24,6 +24,7 @@ from neuron_emu.isa.enums import Engine
 from neuron_emu.isa.program import Program, split_argument
 from neuron_emu.machine import MAX_STEPS, Machine, RunResult
 from neuron_emu.policy import Policy
+from neuron_emu.sanitize import Report
 from neuron_emu.scenario import Scenario
 from neuron_emu.tensor_spec import TensorSpec, read_npy
 from neuron_emu.tensor_spec import text as tensor_text
@@ -51,7 +52,7 @@ class _Job:
 @click.option("--tables", metavar="DIR", help="Directory of profile JSON files to use.")
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
 @click.option("--trace", metavar="FILE.jsonl|FILE|-", help="Write each station of each word.")
-@click.option("--sanitize", is_flag=True, help="Report every read of bytes never written.")
+@click.option("--sanitize", is_flag=True, help="Report races, unwritten reads, NaNs made.")
 @click.option("--interleave", type=int, metavar="SEED", help="Draw the order of engines.")
 @click.option("--max-steps", type=click.IntRange(min=1), default=MAX_STEPS, show_default=True)
 @PROGRAMS
@@ -135,7 +136,7 @@ def _tracer(stream: IO[bytes], name: str) -> Any:
 
 def _report(job: _Job, result: RunResult) -> int:
     """Print warnings, the fault and broken expectations to standard error; return the status."""
-    for warning in result.warnings:
+    for warning in (*result.warnings, *_found_at_the_end(job)):
         _say("warning", str(warning), "yellow")
     if result.fault is not None:
         _say("fault", str(result.fault), "red")
@@ -152,6 +153,16 @@ def _report(job: _Job, result: RunResult) -> int:
         loads = f", {result.table_loads} table loads" if result.table_loads > 1 else ""
         click.echo(f"neuron-emu: ran {words} on {job.machine.generation}{loads}", err=True)
     return 1 if broken or not result.is_clean else 0
+
+
+def _found_at_the_end(job: _Job) -> list[Report]:
+    """Return what the sanitizer finds at the end; what is dumped or expected counts as read."""
+    sanitizer = job.machine.sanitizer
+    if sanitizer is None:
+        return []
+    dumped = [spec for spec, _ in job.dumps]
+    dumped += [expected.spec for s in job.scenarios for expected in s.expectations]
+    return sanitizer.finish([(str(spec), spec.operand(job.machine.memory)) for spec in dumped])
 
 
 def _say(kind: str, message: str, colour: str) -> None:

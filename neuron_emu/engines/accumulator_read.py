@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import define
 
-from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of
+from neuron_emu.engines.core import Effects, EngineState, Operands, Problem, registers_of
 from neuron_emu.isa.families.accumulator_read import AccumulatorRead
 from neuron_emu.memory import Operand
 from neuron_emu.numerics import from_float32
@@ -33,6 +33,10 @@ class PreparedAccumulatorRead:
     def unwritten_reads(self) -> list[int]:
         """Return nothing: no memory is read."""
         return []
+
+    def operands(self) -> Operands:
+        """Return what is written; the accumulator is no memory."""
+        return Operands(written=self.dtype)
 
     def execute(self) -> Effects:
         """Convert the accumulator, negated if the word says so; a NaN keeps its sign."""

@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 from attrs import define, frozen
 
-from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of, unequal_counts
+from neuron_emu.engines.core import (
+    Effects,
+    EngineState,
+    Operands,
+    Problem,
+    Read,
+    registers_of,
+    unequal_counts,
+)
 from neuron_emu.engines.function_unit import (
     IDENTITIES,
     STAGE_OPS,
@@ -83,6 +91,16 @@ class PreparedActivation:
         found += [p.first_unwritten() for p in pointers if p is not None]
         found.append(self.destination.first_unwritten(index_only=True))
         return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the source, the scalars, the start of a reduction, and what is written."""
+        reduction = self.reduction
+        scalars = [p.as_read() for p in (*self.parameters, self.slope, reduction.seed) if p]
+        if reduction.resets:
+            identity = np.array([IDENTITIES[reduction.op]]).view(np.uint32)
+            scalars.append(Read(DType.FP32, None, identity))
+        source = Read(self.unit.in_dtype, self.source)
+        return Operands((source, *scalars), self.unit.out_dtype)
 
     def execute(self) -> Effects | Problem:
         """Compute the destination and the accumulator of one execution."""

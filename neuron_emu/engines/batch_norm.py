@@ -77,7 +77,8 @@ def prepare_stats(word: BatchNorm, state: EngineState) -> PreparedWhole | Proble
         return Effects(((destination.operand, results),))
 
     problem = tile_problem(word.num_active_channels, elements) if is_transposing else None
-    return problem or PreparedWhole(state, source, compute, registers_of(word.src, word.dst))
+    registers = registers_of(word.src, word.dst)
+    return problem or PreparedWhole(state, source, compute, registers, written=destination.dtype)
 
 
 def _statistics(values: Float32s, counts: Float32s, written: int) -> Float32s:
@@ -115,7 +116,8 @@ def prepare_aggregate(word: BatchNorm, state: EngineState) -> PreparedWhole | Pr
         return Effects(((destination.operand, results),))
 
     problem = count_problem(2, destination.operand.num_elements)
-    return problem or PreparedWhole(state, source, compute, registers_of(word.src, word.dst))
+    registers = registers_of(word.src, word.dst)
+    return problem or PreparedWhole(state, source, compute, registers, written=destination.dtype)
 
 
 def _aggregate(values: Float32s) -> Float32s:

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import define
 
-from neuron_emu.engines.core import Effects, EngineState, Problem
+from neuron_emu.engines.core import Effects, EngineState, Operands, Problem
 from neuron_emu.engines.sequencer import SyncChange
 from neuron_emu.isa.families.control import HALT, Control, PseudoInstruction, PseudoKind
 from neuron_emu.isa.families.event_semaphore import ClearMode, RangeClear
@@ -41,6 +41,10 @@ class PreparedEffects:
     def unwritten_reads(self) -> list[int]:
         """Return nothing: no memory is read."""
         return []
+
+    def operands(self) -> Operands:
+        """Return nothing: no memory is read or written."""
+        return Operands()
 
     def execute(self) -> Effects:
         """Return the effects."""

@@ -36,8 +36,10 @@ from neuron_emu.pwp.library import ResidentTables, TableLibrary
 __all__ = [
     "Effects",
     "EngineState",
+    "Operands",
     "Prepared",
     "Problem",
+    "Read",
     "Scalar",
     "register_value",
     "registers_of",
@@ -76,6 +78,32 @@ class Effects(NamedTuple):
     target: int | None = None
 
 
+class Read(NamedTuple):
+    """One thing that a word reads: the elements of an operand, or bits in the word itself."""
+
+    dtype: DType
+    operand: Operand | None
+    word: Bits | None = None
+
+    def elements(self) -> Bits:
+        """Return the bits, [channels, n], [channels, 1] behind a pointer, or [1] in the word."""
+        if self.operand is not None:
+            return self.operand.read()
+        assert self.word is not None
+        return self.word
+
+
+class Operands(NamedTuple):
+    """What a word reads, tensors in the order of its fields first, and the dtype that it writes.
+
+    `written` is None for a word that writes no memory. An index tensor that an operand was made
+    from goes without saying.
+    """
+
+    read: tuple[Read, ...] = ()
+    written: DType | None = None
+
+
 class Prepared(Protocol):
     """A word made ready for one engine.
 
@@ -90,6 +118,10 @@ class Prepared(Protocol):
 
     def unwritten_reads(self) -> list[int]:
         """Return the first byte that nothing wrote of each operand that is read."""
+        ...
+
+    def operands(self) -> Operands:
+        """Return all that takes part in the result, for the sanitizers."""
         ...
 
     def execute(self) -> Effects | Problem:
@@ -202,6 +234,10 @@ class Scalar:
             assert self.word is not None
             return self.word.view(np.float32)
         return self.operand.read()[:, 0].copy().view(np.float32)
+
+    def as_read(self, dtype: DType = DType.FP32) -> Read:
+        """Return the scalar as something read; one in the word is fp32."""
+        return Read(DType.FP32 if self.operand is None else dtype, self.operand, self.word)
 
     def first_unwritten(self) -> int | None:
         """Return the first byte behind the pointer that nothing wrote."""

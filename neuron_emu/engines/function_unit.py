@@ -15,7 +15,7 @@ from attrs import frozen
 
 from neuron_emu.engines import alu
 from neuron_emu.engines.accumulator import Accumulator
-from neuron_emu.engines.core import EngineState, Problem, problem_of, resolve_scalar
+from neuron_emu.engines.core import EngineState, Problem, Read, problem_of, resolve_scalar
 from neuron_emu.engines.result_tables import ResultTable
 from neuron_emu.isa.enums import AluOp, DType
 from neuron_emu.isa.records import Immediate
@@ -75,6 +75,12 @@ class Parameter:
         if self.operand is None:
             return self.inline
         return to_float32(self.operand.read()[:, 0].copy(), self.dtype, self.formats)
+
+    def as_read(self) -> Read:
+        """Return the scalar as something read; one in the word as fp32."""
+        if self.operand is None:
+            return Read(DType.FP32, None, self.inline.view(np.uint32))
+        return Read(self.dtype, self.operand)
 
     def first_unwritten(self) -> int | None:
         """Return the first byte behind the pointer that nothing wrote."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import define
 
-from neuron_emu.engines.core import Effects, EngineState, Problem
+from neuron_emu.engines.core import Effects, EngineState, Operands, Problem
 from neuron_emu.isa.enums import AluOp, DType
 from neuron_emu.isa.families.register_words import (
     WIDE_DTYPES,
@@ -50,6 +50,10 @@ class _PreparedWord:
     def unwritten_reads(self) -> list[int]:
         """Return nothing: no memory is read."""
         return []
+
+    def operands(self) -> Operands:
+        """Return nothing: no memory is read or written."""
+        return Operands()
 
     def execute(self) -> Effects | Problem:
         """Compute the effects of one execution."""

@@ -123,7 +123,8 @@ def prepare_max(word: BatchNorm, state: EngineState) -> PreparedWhole | Problem:
             largest = np.ascontiguousarray(largest[:, ::-1])
         return Effects(((destination.operand, converted(largest, destination, state)),))
 
-    return PreparedWhole(state, source, compute, registers_of(word.src, word.dst))
+    registers = registers_of(word.src, word.dst)
+    return PreparedWhole(state, source, compute, registers, written=destination.dtype)
 
 
 def _search_operands(word: BatchNorm, state: EngineState) -> list[Stored] | Problem:
@@ -196,7 +197,8 @@ def prepare_find_index(word: BatchNorm, state: EngineState) -> PreparedWhole | P
         return _written(indices, destination, state)
 
     problem = _index_problem(destination)
-    return problem or PreparedWhole(state, source, compute, registers_of(word.src, word.dst))
+    registers = registers_of(word.src, word.dst)
+    return problem or PreparedWhole(state, source, compute, registers, written=destination.dtype)
 
 
 def _written(indices: Indices, destination: Stored, state: EngineState) -> Effects:
@@ -276,7 +278,7 @@ def prepare_match_replace(word: MatchReplace, state: EngineState) -> PreparedStr
             return keys
         return _Replacement(word, (source, destination), keys, state)
 
-    return prepare_stream(state, begin, (source,), destination)
+    return prepare_stream(state, begin, (source,), destination, constants=(word.immediate,))
 
 
 def prepare_read_indices(word: Memset, state: EngineState) -> PreparedWhole | Problem:
@@ -295,4 +297,6 @@ def prepare_read_indices(word: Memset, state: EngineState) -> PreparedWhole | Pr
     problem = _index_problem(destination)
     problem = problem or count_problem(EIGHT, destination.operand.num_elements)
     reusable = not word.dst.start.is_indirect
-    return problem or PreparedWhole(state, None, compute, registers_of(word.dst), reusable)
+    return problem or PreparedWhole(
+        state, None, compute, registers_of(word.dst), reusable, written=destination.dtype
+    )

@@ -203,6 +203,7 @@ def prepare_range_select(word: RangeSelect, state: EngineState) -> PreparedStrea
         (source,),
         destination,
         scalars=(low, high),
+        constants=(word.fill_val,),
         immediates=((word.bound0_src, word.bound0), (word.bound1_src, word.bound1)),
         uses_accumulator=channels if goes_on else 0,
     )

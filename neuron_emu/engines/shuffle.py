@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define
 
 from neuron_emu.engines.control import PreparedEffects
-from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of
+from neuron_emu.engines.core import Effects, EngineState, Operands, Problem, registers_of
 from neuron_emu.engines.streaming import (
     Elementwise,
     PreparedStream,
@@ -88,6 +88,10 @@ class PreparedTranspose:
             self.destination.operand.first_unwritten(index_only=True),
         ]
         return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the source and what is written."""
+        return Operands((self.source.as_read(),), self.destination.dtype)
 
     def execute(self) -> Effects:
         """Transpose every tile."""

@@ -18,7 +18,9 @@ from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.core import (
     Effects,
     EngineState,
+    Operands,
     Problem,
+    Read,
     Scalar,
     problem_of,
     registers_of,
@@ -61,6 +63,10 @@ class Stored:
     dtype: DType
     pattern: Pattern
 
+    def as_read(self) -> Read:
+        """Return the operand as something read."""
+        return Read(self.dtype, self.operand)
+
 
 def resolve(
     state: EngineState, channels: int, *operands: tuple[Pattern, int]
@@ -101,6 +107,10 @@ class TypedScalar:
     scalar: Scalar
     dtype: DType
     state: EngineState
+
+    def as_read(self) -> Read:
+        """Return the scalar as something read."""
+        return self.scalar.as_read(self.dtype)
 
     def bits(self) -> Bits:
         """Return the element's bits, [1, 1], or [channels, 1] behind a pointer."""
@@ -169,7 +179,7 @@ class PreparedStream:
     """A word with its operands, each pass of which `begin` starts.
 
     `sources` are read in lockstep; `reads` are those whose bytes must have been written, which
-    leaves out a destination that a word only keeps.
+    leaves out a destination that a word only keeps. `inputs` are all that take part.
     """
 
     state: EngineState
@@ -183,6 +193,7 @@ class PreparedStream:
     is_reusable: bool
     uses_accumulator: int = 0
     details: dict[str, Any] = field(factory=dict)
+    inputs: tuple[Read, ...] = ()
 
     def unwritten_reads(self) -> list[int]:
         """Return the first unwritten byte of each source, pointer and index."""
@@ -190,6 +201,10 @@ class PreparedStream:
         found += [typed.scalar.first_unwritten() for typed in self.scalars]
         found.append(self.destination.operand.first_unwritten(index_only=True))
         return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the sources, a kept destination, the scalars, and what is written."""
+        return Operands(self.inputs, self.destination.dtype)
 
     def execute(self) -> Effects | Problem:
         """Run one pass, or say what it lacks."""
@@ -232,6 +247,11 @@ class PreparedWhole:
     registers: tuple[int, ...]
     is_reusable: bool = True
     uses_accumulator: int = 0
+    written: DType | None = None
+
+    def operands(self) -> Operands:
+        """Return the source and what is written."""
+        return Operands(() if self.source is None else (self.source.as_read(),), self.written)
 
     def unwritten_reads(self) -> list[int]:
         """Return the first unwritten byte of the source."""
@@ -261,6 +281,7 @@ def prepare_stream(
     *,
     kept: Sequence[Stored] = (),
     scalars: Sequence[TypedScalar] = (),
+    constants: Sequence[int] = (),
     immediates: Sequence[tuple[int, Immediate]] = (),
     uses_accumulator: int = 0,
     details: dict[str, Any] | None = None,
@@ -268,6 +289,7 @@ def prepare_stream(
     """Make a word ready whose sources and destination have equal element counts.
 
     `kept` follow the sources into each step; they hold what a word does not overwrite.
+    `constants` are fp32 words of the instruction that may become results.
     """
     for number, source in enumerate(sources):
         problem = count_problem(
@@ -291,6 +313,11 @@ def prepare_stream(
         is_reusable=not any(pattern.start.is_indirect for pattern in patterns),
         uses_accumulator=uses_accumulator,
         details=details or {},
+        inputs=(
+            *(stored.as_read() for stored in (*sources, *kept)),
+            *(scalar.as_read() for scalar in scalars),
+            *(Read(DType.FP32, None, np.array([bits], np.uint32)) for bits in constants),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from attrs import define
 
 from neuron_emu.engines import alu
 from neuron_emu.engines.alu_bitvec import apply_bits
-from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of
+from neuron_emu.engines.core import Effects, EngineState, Operands, Problem, registers_of
 from neuron_emu.engines.streaming import (
     Float32s,
     Station,
@@ -123,6 +123,10 @@ class PreparedReduce:
             self.destination.operand.first_unwritten(index_only=True),
         ]
         return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the source and what is written."""
+        return Operands((self.source.as_read(),), self.destination.dtype)
 
     def execute(self) -> Effects:
         """Fold every run; where operands meet, a run is written before the next one is read."""

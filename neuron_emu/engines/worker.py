@@ -22,7 +22,9 @@ from neuron_emu.engines.accumulator import (
 from neuron_emu.engines.core import (
     Effects,
     EngineState,
+    Operands,
     Problem,
+    Read,
     Scalar,
     problem_of,
     registers_of,
@@ -154,6 +156,15 @@ class PreparedTensorScalar:
         found += [scalar.first_unwritten() for scalar in self.scalars_read]
         found.append(self.destination.first_unwritten(index_only=True))
         return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the source, the scalars that are used, and what is written."""
+        source = Read(DType(self.word.in_dtype), self.source)
+        behind = DType.FP32
+        if any(s.operand is not None and s.operand.item_bytes < 4 for s in self.scalars_read):
+            behind = source.dtype
+        scalars = (scalar.as_read(behind) for scalar in self.scalars_read)
+        return Operands((source, *scalars), self.datapath.out_dtype)
 
     def execute(self) -> Effects:
         """Compute the destination and the accumulator of one execution."""

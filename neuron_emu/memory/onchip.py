@@ -119,6 +119,7 @@ class Memory:
             offsets,
             group_size,
             unwritten,
+            (index.partition, index.offset),
         )
 
     def _index_location(self, address: int) -> Location | MemoryFault:

@@ -287,6 +287,7 @@ class IndirectOperand(Operand):
     """Elements at listed offsets; each group of partitions has a list (isa-encoding.md 4.3).
 
     It holds the offsets that the index tensor had when it was made, so it serves one execution.
+    `index_place` is the partition and the byte offset at which the index tensor starts, in SBUF.
     """
 
     def __init__(
@@ -299,6 +300,7 @@ class IndirectOperand(Operand):
         offsets: npt.NDArray[np.int64],
         group_size: int,
         index_unwritten: int | None,
+        index_place: tuple[int, int],
     ) -> None:
         lowest = int(offsets.min())
         low = data_offset + lowest * item_bytes
@@ -313,6 +315,7 @@ class IndirectOperand(Operand):
         self._lanes = np.arange(channels)
         self._group_of_lane = self._lanes // group_size
         self._index_unwritten = index_unwritten
+        self.index_place = index_place
         self._data = window(space.data, self, low)
         self._flags = window(space.written, self, low)
 
