@@ -23,7 +23,10 @@ def json_line(event: Event) -> str:
     }
     if event.station is not None:
         record["station"] = event.station
-    return json.dumps(record | event.detail) + "\n"
+    for key, value in event.detail.items():
+        # A bucket's index is not the word's: what an event has already gets its station's name.
+        record[f"{event.station}_{key}" if key in record else key] = value
+    return json.dumps(record) + "\n"
 
 
 def text_line(event: Event) -> str:

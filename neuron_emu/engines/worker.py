@@ -42,6 +42,7 @@ from neuron_emu.memory import (
     Operand,
     stream_order_matters,
 )
+from neuron_emu.numerics import to_float32
 
 __all__ = [
     "ACCUMULATING",
@@ -222,17 +223,24 @@ class PreparedTensorScalar:
         return after_accumulating(state.accumulator, word.accumulator_cmd, channels, values)
 
     def stations(self, effects: Effects) -> list[Station]:
-        """Return what happened to the first element of lane 0, and the lane's accumulator."""
+        """Return what happened to one element of lane 0, and the lane's accumulator.
+
+        It is the first element that is finite and not zero, as others take no way through the
+        tables; else the first.
+        """
         scalars = Latched(_words(self.first)[:1], _words(self.second)[:1])
         (destination, bits), *_ = effects.writes
-        found = self.datapath.stations(self.source.read_element(0)[:1], scalars)
-        written = {"dtype": self.datapath.out_dtype.word, "bits": f"{bits[0, 0]:#x}"}
-        found.append(("convert", written))
+        lane = self._arranged(self.source.read())[0]
+        values = to_float32(lane, DType(self.word.in_dtype), self.state.formats)
+        element = int((np.isfinite(values) & (values != 0)).argmax())
+        found = self.datapath.stations(lane[element : element + 1], scalars)
+        written = {"dtype": self.datapath.out_dtype.word, "bits": f"{bits[0, element]:#x}"}
+        found.append(("convert", {"element": element, **written}))
         found.append(("write", {"elements": int(bits.size), "space": destination.space.name}))
-        if effects.accumulator is not None:
+        if self.accumulation is not None:
             command = AccumulatorCommand(self.word.accumulator_cmd).name
-            value = first_float(effects.accumulator.values)
-            found.append(("accumulator", {"command": command, "lane_0": value}))
+            after = effects.accumulator or self.state.accumulator
+            found.append(("accumulator", {"command": command, "lane_0": first_float(after.values)}))
         return found
 
 

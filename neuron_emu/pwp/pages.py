@@ -112,7 +112,7 @@ def certificate_page(certificate: Certificate) -> str:
         mean = octave["sum_ulp"] / max(octave["inputs"], 1)
         sign = "-" if octave["negative"] else "+"
         numbers = (octave[key] for key in ("max_ulp", "breaks", "max_jump", "unbounded"))
-        return f"{sign}{octave['exponent']}", f"{mean:.3f}", *map(str, numbers)
+        return f"{sign}2^{octave['exponent']}", f"{mean:.3f}", *map(str, numbers)
 
     header = ("octave", "mean ULP", "max ULP", "breaks", "max jump", "not finite")
     rows = (row(o) for o in certificate.octaves if o["max_ulp"] or o["unbounded"])
