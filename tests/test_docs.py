@@ -68,3 +68,15 @@ def _modules():
 def test_docstrings(name):
     """Examples in docstrings print what they show."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_links():
+    """Every relative link of a page names a file that exists."""
+    missing = [
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+
+    assert missing == []
