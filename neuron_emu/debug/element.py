@@ -48,7 +48,8 @@ def is_elementwise(entry: Executed) -> bool:
     if isinstance(prepared, PreparedActivation):
         return True
     if isinstance(prepared, PreparedTensorScalar):
-        return entry.issued.word[0] != _CUMULATIVE and prepared.datapath.block == 1
+        is_arranged = getattr(prepared, "arrangement", None) is not None
+        return entry.issued.word[0] != _CUMULATIVE and not is_arranged
     if isinstance(prepared, PreparedStream):
         return isinstance(prepared.begin(), Elementwise)
     return False

@@ -82,6 +82,15 @@ class History:
                     return entry, operand, *found
         return None
 
+    def first_writer(self, space: str, partition: int, offset: int, after: int) -> Executed | None:
+        """Return the first word from a step on that wrote a byte."""
+        for entry in self.entries:
+            if entry.step >= after and any(
+                element_at(operand, space, partition, offset) for operand in entry.written
+            ):
+                return entry
+        return None
+
     def last_accumulation(
         self, engine: Engine, lane: int, before: int | None = None
     ) -> Executed | None:

@@ -191,7 +191,7 @@ class Looking:
             if place is not None:
                 words.append(self._listed(place, stream[number], number == position))
         record = decode(stream[middle], self.machine.generation)
-        return Listing(tuple(words), annotated(record, stream[middle]))
+        return Listing(middle, tuple(words), annotated(record, stream[middle]))
 
     def _listed(self, place: Place, word: bytes, is_current: bool) -> ListedWord:
         numbers = [

@@ -236,8 +236,9 @@ class WordSummary:
 
 @frozen
 class Listing:
-    """The words around a place, and the bytes of the word there with their meaning."""
+    """The words around a place, and the bytes of the word there, at `index`, with their meaning."""
 
+    index: int
     words: tuple[ListedWord, ...]
     fields: tuple[AnnotatedField, ...]
 

@@ -180,7 +180,7 @@ def _notice(notice: Notice) -> str:
 def _tile(tile: Tile) -> str:
     """Return a line a lane; equal lanes side by side are one line."""
     rows = [_row_text(tile, lane) for lane in range(len(tile.values))]
-    lines = [f"{tile.what} {tile.dtype.word} {list(tile.shape)}"]
+    lines = [f"{tile.what} has shape {list(tile.shape)}"]
     first = 0
     for lane in range(1, len(rows) + 1):
         if lane < len(rows) and rows[lane] == rows[first]:
@@ -207,7 +207,7 @@ def _listing(listing: Listing) -> str:
     lines = []
     for word in listing.words:
         lines.append(_listed(word))
-        if word.is_current:
+        if word.index == listing.index:
             lines += _grouped(listing.fields)
     return "\n".join(lines)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+import numpy.typing as npt
 from attrs import define, field
 
 from neuron_emu.debug import probe
@@ -34,6 +36,7 @@ class Timeline:
     ----------
     records: whether going back is possible at all.
     start: the step at which the debugger took over.
+    loaded: by memory, which bytes were written then, eight to a byte.
     """
 
     machine: Machine
@@ -41,14 +44,21 @@ class Timeline:
     records: bool = True
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     start: int = 0
+    loaded: dict[str, npt.NDArray[np.uint8]] = field(factory=dict)
     _checkpoints: list[tuple[int, Checkpoint]] = field(factory=list)
     _spacing: int = _FIRST_SPACING
     _next_checkpoint: int = 0
 
     def __attrs_post_init__(self) -> None:
         probe.record(self.machine, self.history)
+        for space in self.machine.memory.spaces:
+            self.loaded[space.name] = np.packbits(space.written, axis=1)
         self.start = self.machine.steps
         self.set_recording(self.records)
+
+    def was_loaded(self, space: str, partition: int, offset: int) -> bool:
+        """Tell whether a byte was written before the debugger took over."""
+        return bool(self.loaded[space][partition, offset // 8] >> (7 - offset % 8) & 1)
 
     def set_recording(self, is_on: bool) -> None:
         """Begin or end to record what is needed for going back; the past so far is given up."""

@@ -173,15 +173,21 @@ class Asking:
         return found
 
     def _untouched_note(self, spot: Spot, before: int | None) -> str:
-        space = self.machine.memory.space_named(spot.space)
+        """Say where a byte came from that no word had written; who writes it too late."""
         first = self.history.first_step
         if first is not None and first > self.timeline.start:
             return f"no word from step {first} on wrote it; older ones are forgotten"
-        if before is None and spot.offset < space.data.shape[1]:
-            is_written = bool(space.written[spot.partition, spot.offset])
-        else:
-            is_written = True
-        return "loaded before the run" if is_written else "nothing ever wrote it"
+        if spot.offset >= self.machine.memory.space_named(spot.space).data.shape[1]:
+            return "past the active bytes of the partition"
+        if self.timeline.was_loaded(spot.space, spot.partition, spot.offset):
+            return "loaded before the run"
+        later = None
+        if before is not None:
+            later = self.history.first_writer(spot.space, spot.partition, spot.offset, before)
+        if later is None:
+            return "nothing ever wrote it"
+        place = self._place_of(later)
+        return f"nothing had written it yet: {place} does so at step {later.step}"
 
     def _place_of(self, entry: Executed) -> Place:
         place = self.place(entry.engine, entry.position)

@@ -119,7 +119,7 @@ def dump(debugger: Debugger, text: str) -> Outcome:
     return Outcome(f"wrote {words[1]}, {values.dtype} {list(values.shape)}")
 
 
-@command("list l", "list [LOCATION]", "list act:3", topic=TOPIC)
+@command("list l", "list [LOCATION]", "list act:2", topic=TOPIC)
 def list_(debugger: Debugger, text: str) -> Listing:
     """Show the words around the current one, and its bytes with their meaning."""
     if not text:

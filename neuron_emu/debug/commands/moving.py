@@ -45,7 +45,7 @@ def continue_(debugger: Debugger, text: str) -> Stop:
     return debugger.cont(count_in(text))
 
 
-@command("until u advance", "until [LOCATION]", "until act:3", topic=TOPIC, repeats=True)
+@command("until u advance", "until [LOCATION]", "until act:2", topic=TOPIC, repeats=True)
 def until(debugger: Debugger, text: str) -> Stop:
     """Run to a word, or without a location past this one: out of a loop."""
     return debugger.until(text or None)
