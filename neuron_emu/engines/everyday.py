@@ -11,6 +11,7 @@ from typing import Any
 from neuron_emu.engines import (
     batch_norm,
     copy,
+    scalar_select,
     scan,
     search,
     select,
@@ -23,6 +24,7 @@ from neuron_emu.engines.streaming import refuse
 from neuron_emu.isa.families.mask_select import LOAD_MASK_SELECT
 from neuron_emu.isa.families.memset import DVE_READ_INDICES, MEMSET, REG_STORE, RNG
 from neuron_emu.isa.families.range_select import RANGE_SELECT
+from neuron_emu.isa.families.scalar_select import TENSOR_SCALAR_SELECT
 from neuron_emu.isa.families.scalar_tensor_tensor import (
     SCALAR_TENSOR_TENSOR,
     SCALAR_TENSOR_TENSOR_BITVEC,
@@ -96,6 +98,7 @@ HANDLERS: dict[int, tuple[str, Prepare]] = {
     TENSOR_TENSOR_SCAN: ("TensorTensorScan", scan.prepare_tensor_tensor_scan),
     SELECT_REDUCE: ("SelectReduce", select.prepare_select_reduce),
     RANGE_SELECT: ("RangeSelect", select.prepare_range_select),
+    TENSOR_SCALAR_SELECT: ("TensorScalarSelect", scalar_select.prepare),
     MAX8: ("Max8", search.prepare_max),
     MATCH_VALUE_LOAD: ("MatchValueLoad", search.prepare_key_load),
     FIND_INDEX8: ("FindIndex8", search.prepare_find_index),

@@ -138,6 +138,7 @@ class Generator:
             **dict.fromkeys((0x9D, 0x9E, 0xE5), "scalar_tensor_tensor"),
             0xEA: "select_reduce",
             0xBC: "range_select",
+            0x98: "scalar_select",
             0x49: "memset",
             0xE9: "read_indices",
             **dict.fromkeys((0x60, 0x61, 0x82, 0x62), "batch_norm"),
@@ -331,6 +332,26 @@ class Generator:
             "bound0": bounds[0][1],
             "bound1_src": bounds[1][0],
             "bound1": bounds[1][1],
+        }
+
+    def _scalar_select(self, lanes: int) -> dict[str, Any]:
+        rng = self.rng
+        dtype, count = rng.choice(INPUTS), self._count(lanes, 4)
+        scalar_source, scalar = self._scalar(dtype, lanes)
+        predicate_dtype = rng.choice(INPUTS)
+        predicate_source, predicate = self._scalar(predicate_dtype, lanes)
+        if predicate_source == 0:
+            predicate_dtype, predicate = rng.choice(INTEGERS), Immediate(word=rng.randrange(2))
+        return {
+            "src0": self.operand(3, dtype, count, lanes),
+            "dst": self.operand(3, dtype, count, lanes),
+            "dtype": dtype,
+            "reversed_pred": rng.randrange(2),
+            "src1_imm_src": scalar_source,
+            "src1_imm": scalar,
+            "pred_imm_src": predicate_source,
+            "pred_imm": predicate,
+            "pred_imm_dtype": predicate_dtype,
         }
 
     def _move(self, lanes: int) -> dict[str, Any]:

@@ -233,6 +233,55 @@ class TestSelections:
 
         assert [notice.name for notice in machine.warnings] == ["undefined_accumulator"]
 
+    def test_one_predicate_a_lane(self):
+        """Lane 0 is true and lane 1 false; -0.0 is false too, and reversing swaps both."""
+        text = (
+            "TENSOR_SCALAR_SELECT src0=fp32@0x1000[1][2] dst=fp32@0x2000[1][2] channels=2"
+            " src1=fp32@-1.0 pred=[fp16@0x3000] reversed_pred={}"
+        )
+        loads = {
+            X + "fp32[2,2]": [[1, 2], [3, 4]],
+            "sbuf:0+0x3000:fp16:bits[2,1]": np.array([[0x0001], [0x8000]], np.uint16),
+        }
+
+        assert run(text.format(0), loads).read(OUT + "fp32[2,2]").tolist() == [[1, 2], [-1, -1]]
+        assert run(text.format(1), loads).read(OUT + "fp32[2,2]").tolist() == [[-1, -1], [3, 4]]
+
+    def test_a_selection_moves_bits(self):
+        """A signalling NaN stays one: 0x7fa1 is not quieted to 0x7fe1, from tensor or scalar."""
+        text = (
+            "TENSOR_SCALAR_SELECT src0=bf16@0x1000[1][1] dst=bf16@0x2000[1][1] channels=1"
+            " src1=bits@0x7fa1 pred={} pred_dtype=int32"
+        )
+        loads = {X + "bf16:bits[1,1]": np.array([[0xFFA2]], np.uint16)}
+
+        assert rows(run(text.format(1), loads), OUT + "bf16:bits[1,1]") == [0xFFA2]
+        assert rows(run(text.format(0), loads), OUT + "bf16:bits[1,1]") == [0x7FA1]
+
+    def test_a_selected_pointer_is_latched(self):
+        """The scalar lies where the first element goes: its old value, 7, is taken twice."""
+        machine = run(
+            "TENSOR_SCALAR_SELECT src0=int16@0x1000[1][2] dst=int16@0x2000[1][2] channels=1"
+            " src1=[int16@0x2000] pred=0",
+            {X + "int16[1,2]": [[1, 2]], OUT + "int16[1,2]": [[7, 0]]},
+        )
+
+        assert rows(machine, OUT + "int16[1,2]") == [7, 7]
+
+    def test_a_selected_infinity_is_not_made(self):
+        """The sanitizer reads a scalar in the word as bf16, so -inf comes in."""
+        machine = Machine("mariana", sanitize=True)
+        machine.write(X + "bf16[1,2]", np.ones((1, 2), np.float32))
+        text = (
+            "TENSOR_SCALAR_SELECT src0=bf16@0x1000[1][2] dst=bf16@0x2000[1][2] channels=1"
+            " src1=bits@0xff80 pred=0\n"
+            "COPY src=bf16@0x2000[1][2] dst=bf16@0x3000[1][2] channels=1"
+        )
+        machine.run(Program.from_text(text))
+
+        assert rows(machine, "sbuf:0+0x3000:bf16[1,2]") == [-INF, -INF]
+        assert "made_infinity" not in [notice.name for notice in machine.warnings]
+
 
 KEYS = [3, 8, 8, 8, 8, 8, 8, 8]
 DATA = [1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]

@@ -90,6 +90,8 @@ def is_valid(word: bytes, generation: str) -> bool:
         return _batch_norm(word, core)
     if op in S2:
         return _key_load(word, core)
+    if op == 0x98:
+        return _scalar_select(word, core)
     return _match_replace(word, core) if op == 0x6F else _range_select(word, core)
 
 
@@ -249,6 +251,18 @@ def _match_replace(word: bytes, core: int) -> bool:
     legal = legal and operand_ok(src, core, n, a, False, plain=True)
     legal = legal and operand_ok(dst, core, n, out, True, plain=True)
     return legal and src.count == dst.count <= 16384
+
+
+def _scalar_select(word: bytes, core: int) -> bool:
+    reverse, n, dtype, kind = word[32:36]
+    source, chosen = word[38], word[39]
+    src, dst = Pattern(word, 16, 3), Pattern(word, 48, 3)
+    legal = dtype in IN and kind in IN and reverse <= 1 and not any(word[12:16] + word[36:38])
+    legal = legal and _pointer_ok(core, source, u32(word, 40), n, dtype)
+    legal = legal and _pointer_ok(core, chosen, u32(word, 44), n, kind)
+    legal = legal and (chosen != 0 or (kind in INT and u32(word, 44) <= 1))
+    legal = legal and operand_ok(src, core, n, dtype, False)
+    return legal and operand_ok(dst, core, n, dtype, True) and src.count == dst.count
 
 
 def _range_select(word: bytes, core: int) -> bool:

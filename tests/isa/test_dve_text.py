@@ -111,6 +111,18 @@ GOLDEN = [
         " accumulator_cmd=ZERO_ACCUMULATE",
     ),
     (
+        header(0x98) + bytes(4) + three(0x100, 4) + bytes([1, 16, 0x06, 0x05, 0, 0, 0, 1])
+        + struct.pack("<II", 0xFF80, 0x3000) + three(0x200, 4),
+        "TENSOR_SCALAR_SELECT src0=bf16@0x100[1,1,1][4,1,1] dst=bf16@0x200[1,1,1][4,1,1]"
+        " channels=16 src1=bits@0xff80 pred=[uint16@0x3000] reversed_pred=1",
+    ),
+    (
+        header(0x98) + bytes(4) + three(0x100, 4) + bytes([0, 128, 0x0A, 0x03, 0, 0, 0, 0])
+        + struct.pack("<fI", -1.5, 1) + three(0x200, 4),
+        "TENSOR_SCALAR_SELECT src0=fp32@0x100[1,1,1][4,1,1] dst=fp32@0x200[1,1,1][4,1,1]"
+        " channels=128 src1=fp32@-1.500000 pred=1 pred_dtype=uint8",
+    ),
+    (
         header(0x61) + four(0x1000, 7) + bytes([0x0A, 0x0A, 128]) + bytes(5)
         + struct.pack("<2f", 4, 3) + two(0x2000, 6) + bytes(4),
         "BN_STATS2 src=fp32@0x1000[1,1,1,1][7,1,1,1] dst=fp32@0x2000[1,1][6,1] channels=128"
@@ -139,8 +151,11 @@ GOLDEN = [
 OPCODES = (
     *(0x41, 0x51, 0x65, 0x72, 0x99, 0x42, 0x46, 0x47, 0x48, 0x4E, 0x52, 0x5E, 0x6A, 0x6B, 0x83),
     *(0x84, 0x9D, 0x9E, 0xE5, 0xEA, 0x49, 0x4B, 0x4D, 0xE9, 0xBC, 0x60, 0x61, 0x62, 0x6C, 0x6E),
-    *(0x82, 0x64, 0x6D, 0x70, 0x71, 0x6F, 0x69),
+    *(0x98, 0x82, 0x64, 0x6D, 0x70, 0x71, 0x6F, 0x69),
 )
+
+
+SELECT = "TENSOR_SCALAR_SELECT channels=1 src0=bf16@0[1][8] "
 
 
 class TestGolden:
@@ -165,6 +180,10 @@ class TestGolden:
                 r"op_dim must be one of",
             ),
             (SAMPLES[2] + " imm_dtype=fp33", r"imm_dtype must be one of int8, "),
+            (SELECT + "dst=fp16@64[1][8] src1=0 pred=1", r"dst must be bf16 as src0, not fp16"),
+            (SELECT + "dst=bf16@64[1][8] src1=1.0 pred=1", r"src1 must be bits like bits@0x3f80"),
+            (SELECT + "dst=bf16@64[1][8] src1=bits@1 pred=1.5", r"pred must be 0, 1, "),
+            (SELECT + "dst=bf16@64[1][8] src1=bits@1 pred=[u8@0]", r"pred_dtype must be one of "),
             ("MEMSET dst=fp32@0[1][8]", r"channels=0 is missing"),
             (
                 "MEMSET dst=fp32@0[0,0,0,0][65535,65535,65535,65535] channels=1",

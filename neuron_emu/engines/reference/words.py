@@ -385,6 +385,25 @@ def _range_select(word: Any, engine: PlainEngine) -> None:
     _select(engine, word.reduce_cmd, destination, choose)
 
 
+def _scalar_select(word: Any, engine: PlainEngine) -> None:
+    lanes = word.num_active_channels
+    source = engine.stored(word.src0, word.dtype, lanes)
+    destination = engine.stored(word.dst, word.dtype, lanes)
+    scalars = engine.scalar_bits(word.src1_imm_src, word.src1_imm.word, word.dtype, lanes)
+    dtype = DType(word.pred_imm_dtype)
+    predicates = engine.scalar_bits(word.pred_imm_src, word.pred_imm.word, dtype, lanes)
+    if dtype.is_float:
+        # Without the sign bit both zeros are 0, and nothing else is.
+        sign = 1 << 8 * dtype.size_bytes - 1
+        predicates = [bits & (sign - 1) for bits in predicates]
+    for element in range(destination.count):
+        results: list[int | None] = []
+        for lane in range(lanes):
+            takes_scalar = (predicates[lane] == 0) != (word.reversed_pred == 1)
+            results.append(scalars[lane] if takes_scalar else source.bits(lane, element))
+        _write(destination, element, results)
+
+
 _RUNNERS: dict[int, Callable[[Any, PlainEngine], None]] = {
     **dict.fromkeys((0x41, 0x51, 0x72, 0x99), _tensor_tensor),
     **dict.fromkeys((0x9D, 0x9E, 0xE5), _scalar_tensor_tensor),
@@ -394,6 +413,7 @@ _RUNNERS: dict[int, Callable[[Any, PlainEngine], None]] = {
     0x49: _memset,
     0xEA: _select_reduce,
     0xBC: _range_select,
+    0x98: _scalar_select,
 }
 
 

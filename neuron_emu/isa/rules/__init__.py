@@ -20,6 +20,7 @@ from neuron_emu.isa.rules import (
     immediates,
     operands,
     quadrants,
+    scalar_select,
     search_words,
     tensor_scalar,
     tensor_words,
@@ -42,6 +43,7 @@ TOPICS = (
     dve_operands,
     tensor_words,
     search_words,
+    scalar_select,
 )
 
 __all__ = ["RULES", "TOPICS", "Rule", "has_own_rules", "rules_for"]

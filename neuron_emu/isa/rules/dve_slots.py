@@ -13,6 +13,7 @@ from neuron_emu.isa.enums import DType
 from neuron_emu.isa.families import (
     memset,
     range_select,
+    scalar_select,
     scalar_tensor_tensor,
     search,
     tensor_reduce,
@@ -82,11 +83,13 @@ _RANGE = (
     Slot("src", "in_out_dtype", "first", is_plain=True),
     Slot("dst", "in_out_dtype", "second", writes=True, is_plain=True),
 )
+_ONE_DTYPE = (Slot("src0", "dtype"), Slot("dst", "dtype", writes=True))
 SLOTS: dict[int, tuple[Slot, ...]] = {
     **dict.fromkeys(sorted(TWO_INPUTS), _TWO_AND_ONE),
     **dict.fromkeys(tensor_reduce.FAMILY.opcodes, _ONE_AND_ONE),
     **dict.fromkeys(memset.FAMILY.opcodes, (Slot("dst", "dtype", writes=True),)),
     **dict.fromkeys(range_select.FAMILY.opcodes, _RANGE),
+    **dict.fromkeys(scalar_select.FAMILY.opcodes, _ONE_DTYPE),
     **dict.fromkeys(search.BN_FAMILY.opcodes, _PLAIN),
     **dict.fromkeys(search.REPLACE_FAMILY.opcodes, _PLAIN),
     **dict.fromkeys(search.KEY_FAMILY.opcodes, (Slot("src", "dtype", is_plain=True),)),

@@ -75,6 +75,8 @@ EVERYDAY_LINES: dict[int, str] = {
     0x6F: f"MATCH_REPLACE8 src=fp32@0x1000{_ROW} dst=fp32@0x2000{_ROW} channels=128 imm=-inf",
     0xBC: "RANGE_SELECT src=fp32@0x1000[1,8][8,1] dst=fp32@0x2000[1,8][8,1] channels=128"
     " ops=IS_GE,IS_LT bound0=fp32@0.0 bound1=fp32@4.0 accumulator_cmd=IDLE",
+    0x98: "TENSOR_SCALAR_SELECT src0=fp32@0x1000[1,8,8][8,1,1] dst=fp32@0x2000[1,8,8][8,1,1]"
+    " channels=128 src1=fp32@0.0 pred=1",
     0x69: f"LOAD_MASK_SELECT mask=[{','.join(map(str, range(32)))}]",
 }
 """A legal line of each opcode."""
