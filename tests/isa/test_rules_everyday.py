@@ -78,3 +78,13 @@ def test_every_word_of_dve_has_rules():
             found = findings_of_word(standard_word(opcode), generation)
 
             assert (not found) == (opcode in generation.opcodes), (hex(opcode), found)
+
+
+@pytest.mark.parametrize("dtype", [0x00, 0x0B, 0x0C, 0xFF])
+def test_a_shared_dtype_is_told_once(dtype):
+    """A field that types both source and destination gives one finding, about the source."""
+    word = write_field(standard_word(0x98), record_type_of(0x98), "dtype", dtype)
+
+    assert [(f.code, f.field, f.message[:10]) for f in findings_of_word(word)] == [
+        ("NE0601", "dtype", "src0 dtype")
+    ]

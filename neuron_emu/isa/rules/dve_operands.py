@@ -75,7 +75,10 @@ def dve_dtypes(r: Review) -> None:
     statistics are written as FP32, BFLOAT16 or FP16; MATCH_REPLACE8 takes seven dtypes, and
     reductions also 64-bit integers.
     """
-    for slot in SLOTS[r.opcode]:
+    slots = SLOTS[r.opcode]
+    for number, slot in enumerate(slots):
+        if slot.dtype_path in [earlier.dtype_path for earlier in slots[:number]]:
+            continue  # One field for source and destination is judged once, as the source's.
         legal = legal_dtypes(r.opcode, slot)
         r.require(
             r.one_of(dtype_of(r, slot), legal),
