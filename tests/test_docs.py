@@ -6,6 +6,7 @@ import doctest
 import importlib
 import re
 import shlex
+import subprocess
 
 import pytest
 
@@ -56,6 +57,33 @@ def test_python_block(source, monkeypatch):
         assert doctest.DocTestRunner().run(test).failed == 0
     else:
         exec(compile(source, "page", "exec"), {"__name__": "page"})
+
+
+def _git(*words):
+    """Return what a git command prints, None without git or when it fails."""
+    try:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.decode()
+
+
+def test_example_commit():
+    """The commit that docs/adding-an-instruction.md walks through is as the page shows it."""
+    page = (ROOT / "docs" / "adding-an-instruction.md").read_text()
+    commit = re.search(r"real commit, `([0-9a-f]{7,40})`", page)[1]
+    if _git("cat-file", "-e", f"{commit}^{{commit}}") is None:
+        pytest.skip("the history of the project is not here")
+    files = _git("show", "--format=", "--name-only", commit).split()
+    text = "\n".join(_git("show", f"{commit}:{file}") for file in files)
+    excerpts = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    parts = [part for e in excerpts for part in re.split(r"^ *…\n", e, flags=re.MULTILINE)]
+
+    assert _git("log", "-1", "--format=%s", commit).startswith(
+        re.search(r"^> (.+)$", page, re.MULTILINE)[1]
+    )
+    assert set(re.findall(r"^\| `([\w/.-]+)` \|", page, re.MULTILINE)) == set(files)
+    assert missing == []
 
 
 def _modules():
