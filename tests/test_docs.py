@@ -7,9 +7,13 @@ import importlib
 import re
 import shlex
 import subprocess
+import tomllib
 
+import numpy as np
 import pytest
 
+from neuron_emu import scenario as scenario_module
+from neuron_emu.scenario import Scenario
 from tests.command import ROOT, neuron_emu
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -57,6 +61,18 @@ def test_python_block(source, monkeypatch):
         assert doctest.DocTestRunner().run(test).failed == 0
     else:
         exec(compile(source, "page", "exec"), {"__name__": "page"})
+
+
+def test_scenario_example(tmp_path):
+    """The scenario on the page of the command line is read, and it shows every key."""
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    text = re.search(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "all.toml").write_text(text)
+    np.save(tmp_path / "weights.npy", np.zeros((128, 64), np.float32))
+    scenario = Scenario.read(tmp_path / "all.toml")
+
+    assert len(scenario.loads) == 2
+    assert tomllib.loads(text).keys() == scenario_module._KEYS
 
 
 def _git(*words):
