@@ -26,6 +26,7 @@ __all__ = ["command"]
 @click.option("--preload", metavar="SET", help="Function set resident at the start.")
 @click.option("--tables", metavar="DIR", help="Directory of profile JSON files to use.")
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
+@click.option("--interleave", type=int, metavar="SEED", help="Draw the order of engines.")
 @click.option("-x", "files", multiple=True, metavar="FILE", help="Run the commands of a file.")
 @click.option("-c", "lines", multiple=True, metavar="COMMANDS", help="Run commands split by ;.")
 @click.option("--batch", is_flag=True, help="Leave after the commands; no prompt.")
@@ -40,6 +41,7 @@ def command(
     preload: str | None,
     tables: str | None,
     policies: tuple[str, ...],
+    interleave: int | None,
     files: tuple[str, ...],
     lines: tuple[str, ...],
     batch: bool,
@@ -71,6 +73,7 @@ def command(
         preload=preload,
         tables=tables,
         policies=policies,
+        interleave=interleave,
         records=not no_record,
     )
     session = Session(debugger, as_json=as_json)

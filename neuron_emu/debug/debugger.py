@@ -224,7 +224,7 @@ class Debugger(PointRequests, Looking, Asking):
             left -= 1
             hits = self._ran(after)
             if not self.machine.is_finished:
-                hits += self._arrived(arriving)
+                hits += self._arrived(arriving, self.history.entries[-1].engine)
             if hits:
                 return self._at_points(hits)
             if left == 0 or (goal is not None and goal()):
@@ -291,10 +291,11 @@ class Debugger(PointRequests, Looking, Asking):
             self.timeline.to(self.timeline.start)
             return self._at_start()
         while not self.interrupted:
+            last = self.history.entries[-1].engine if self.history.entries else None
             hits = self._undone(after)
             if hits is None:
                 return self._at_start()
-            hits += self._arrived(arriving)
+            hits += self._arrived(arriving, last)
             if hits:
                 return self._at_points(hits)
         return self._at_interrupt()
@@ -324,11 +325,16 @@ class Debugger(PointRequests, Looking, Asking):
         hits = self._asked(points, partial(_ran, self.machine, self.history.entries[-1]))
         return hits + self._asked(points, partial(_moved, self.machine, False))
 
-    def _arrived(self, points: list[Point]) -> list[tuple[Point, Hit]]:
+    def _arrived(self, points: list[Point], moved: Engine | None) -> list[tuple[Point, Hit]]:
+        """Ask points about the word that is next; `moved` is the engine that has just moved.
+
+        Where the order is drawn, any word may begin next: then a word is met when its engine
+        comes to stand at it.
+        """
         if not points:
             return []
-        engine = probe.next_engine(self.machine)
-        if engine is None:
+        engine = moved if probe.is_order_drawn(self.machine) else probe.next_engine(self.machine)
+        if engine is None or probe.is_over(self.machine, engine):
             return []
         moment = Moment.of(self.machine, engine)
         return self._asked(points, partial(_arrived, moment), moment)

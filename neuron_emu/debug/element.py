@@ -48,8 +48,7 @@ def is_elementwise(entry: Executed) -> bool:
     if isinstance(prepared, PreparedActivation):
         return True
     if isinstance(prepared, PreparedTensorScalar):
-        is_arranged = getattr(prepared, "arrangement", None) is not None
-        return entry.issued.word[0] != _CUMULATIVE and not is_arranged
+        return entry.issued.word[0] != _CUMULATIVE and prepared.arrangement is None
     if isinstance(prepared, PreparedStream):
         return isinstance(prepared.begin(), Elementwise)
     return False

@@ -14,7 +14,7 @@ import attrs
 from attrs import define, field
 
 from neuron_emu.debug.operands import element_at
-from neuron_emu.engines.core import EngineState
+from neuron_emu.engines.core import EngineState, Prepared
 from neuron_emu.engines.sequencer import SyncChange
 from neuron_emu.isa.enums import Engine
 from neuron_emu.issue import Issued
@@ -36,13 +36,18 @@ MAX_ENTRIES = 1 << 18
 
 
 class Executed(NamedTuple):
-    """One word that ran: when, where, its prepared form and what it changed."""
+    """One word that ran: when, where, its prepared form and what it changed.
+
+    `begun` is the step in which it read its sources; under `interleave` other words may have
+    written between that and `step`, in which it wrote.
+    """
 
     step: int
+    begun: int
     engine: Engine
     position: int
     issued: Issued
-    prepared: Any
+    prepared: Prepared
     written: tuple[Operand, ...]
     accumulator: bool
     tables: bool
@@ -105,10 +110,15 @@ class History:
 
 def read_operands(entry: Executed) -> Iterator[tuple[str, Operand]]:
     """Yield the memory operands that a word reads, by the names its prepared form gives them."""
-    known = list(entry.written)
-    for name, operand in operands_in(entry.prepared, "", 0):
-        if not any(operand is other for other in known):
-            known.append(operand)
+    names: dict[int, str] = {}
+    for name, found in operands_in(entry.prepared, "", 0):
+        names.setdefault(id(found), name)
+    seen: list[Operand] = []
+    for number, read in enumerate(entry.prepared.operands().read):
+        operand = read.operand
+        if operand is not None and not any(operand is other for other in seen):
+            seen.append(operand)
+            name = names.get(id(operand), f"src{number}")
             yield _ROLES.get(name, name), operand
 
 

@@ -26,6 +26,7 @@ def load_debugger(
     preload: str | None = None,
     tables: str | None = None,
     policies: tuple[str, ...] = (),
+    interleave: int | None = None,
     records: bool = True,
 ) -> Debugger:
     """Make a machine as `run` does, with the scenarios' memory, and put it under a debugger."""
@@ -35,6 +36,7 @@ def load_debugger(
         _generation(generation, scenarios),
         Policy.parse([*(word for s in scenarios for word in s.policy), *policies]),
         tables=tables,
+        interleave=interleave,
     )
     program = Program.load(*programs, engine=engine)
     for scenario in scenarios:

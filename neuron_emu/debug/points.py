@@ -265,7 +265,7 @@ class NonFinitePoint(Point):
 
     def ran(self, machine: Machine, entry: Executed) -> Hit | None:
         """Look at what the word wrote, and at the accumulator it changed."""
-        for dtype, operand in probe.written_dtypes(machine, entry):
+        for dtype, operand in probe.written_dtypes(entry):
             if not dtype.is_float:
                 continue
             tile = tile_of(machine, "", dtype, operand)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from attrs import define, field
+
 from neuron_emu.debug.history import Executed, History
-from neuron_emu.debug.operands import word_operands
 from neuron_emu.engines.core import Effects, EngineState, Prepared, Problem
 from neuron_emu.engines.kernels import find_kernel
 from neuron_emu.isa.enums import DType, Engine
@@ -14,14 +15,16 @@ from neuron_emu.isa.program import Stream
 from neuron_emu.issue import Issued, Queue
 from neuron_emu.machine import Machine
 from neuron_emu.memory import Operand
+from neuron_emu.observer import Observer
 
 __all__ = [
+    "Recorder",
     "hold_up",
+    "is_order_drawn",
     "is_over",
     "next_engine",
     "prepare_word",
     "reads_state",
-    "record",
     "streams",
     "writes_state",
     "written_dtypes",
@@ -57,6 +60,11 @@ def hold_up(machine: Machine, engine: Engine) -> tuple[tuple[str, int, str], ...
     )
 
 
+def is_order_drawn(machine: Machine) -> bool:
+    """Tell whether the order of the engines is drawn from a seed."""
+    return machine._scheduler.draw is not None
+
+
 def next_engine(machine: Machine) -> Engine | None:
     """Return the engine whose word the next step takes up; None when nothing can run."""
     scheduler = machine._scheduler
@@ -77,25 +85,44 @@ def prepare_word(state: EngineState, word: bytes, record: Any) -> Prepared | Pro
     return kernel if isinstance(kernel, Problem) else kernel.prepare(record, state)
 
 
-def record(machine: Machine, history: History) -> None:
-    """Note each word that a machine executes, from now on."""
-    entries = history.entries
-    finish, prepare = machine._finish, machine._issuer.prepared
-    in_flight: dict[int, Prepared | Problem] = {}
+@define(eq=False)
+class Recorder:
+    """The observer that notes each word in a history; it passes everything on to `behind`."""
 
-    def noted_prepare(queue: Queue, issued: Issued) -> Prepared | Problem:
-        in_flight[id(queue)] = prepared = prepare(queue, issued)
-        return prepared
+    machine: Machine
+    history: History
+    behind: Observer | None = None
+    _in_flight: dict[int, tuple[int, Prepared]] = field(factory=dict)
 
-    def noted_finish(queue: Queue, issued: Issued, effects: Effects) -> None:
+    @classmethod
+    def watch(cls, machine: Machine, history: History) -> None:
+        """Note each word that a machine executes from now on."""
+        machine.observer = cls(machine, history, machine.observer)
+
+    def started(self, queues: Sequence[Queue]) -> None:
+        """Forget the program before."""
+        self.history.entries.clear()
+        if self.behind is not None:
+            self.behind.started(queues)
+
+    def begun(self, queue: Queue, issued: Issued, prepared: Prepared, effects: Effects) -> None:
+        """Keep the prepared word until it finishes."""
+        self._in_flight[id(queue)] = self.machine.steps, prepared
+        if self.behind is not None:
+            self.behind.begun(queue, issued, prepared, effects)
+
+    def finishing(self, queue: Queue, issued: Issued, effects: Effects) -> None:
+        """Note the word."""
         state = queue.state
-        entries.append(
+        begun, prepared = self._in_flight[id(queue)]
+        self.history.entries.append(
             Executed(
-                machine.steps,
+                self.machine.steps,
+                begun,
                 state.engine,
                 state.position,
                 issued,
-                in_flight[id(queue)],
+                prepared,
                 tuple([operand for operand, _ in effects.writes]),
                 effects.accumulator is not None,
                 effects.tables is not None,
@@ -103,17 +130,20 @@ def record(machine: Machine, history: History) -> None:
                 effects.sync,
             )
         )
-        finish(queue, issued, effects)
+        if self.behind is not None:
+            self.behind.finishing(queue, issued, effects)
 
-    machine._issuer.prepared = noted_prepare  # type: ignore[method-assign]
-    machine._finish = noted_finish  # type: ignore[method-assign]
+    def rewound(self) -> None:
+        """Forget the words that were taken back."""
+        self.history.forget_from(self.machine.steps)
+        if self.behind is not None:
+            self.behind.rewound()
 
 
-def written_dtypes(machine: Machine, entry: Executed) -> Iterator[tuple[DType, Operand]]:
-    """Yield the operands that a word wrote with the dtype that the word gives them."""
-    dtypes = [o.dtype for o in word_operands(entry.issued.record) if o.is_written and o.dtype]
-    for number, operand in enumerate(entry.written):
-        dtype = dtypes[min(number, len(dtypes) - 1)] if dtypes else None
+def written_dtypes(entry: Executed) -> Iterator[tuple[DType, Operand]]:
+    """Yield the operands that a word wrote with the dtype of their elements."""
+    dtype = entry.prepared.operands().written
+    for operand in entry.written:
         if dtype is not None and dtype.size_bytes == operand.item_bytes:
             yield dtype, operand
 

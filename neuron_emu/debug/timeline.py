@@ -50,7 +50,7 @@ class Timeline:
     _next_checkpoint: int = 0
 
     def __attrs_post_init__(self) -> None:
-        probe.record(self.machine, self.history)
+        probe.Recorder.watch(self.machine, self.history)
         for space in self.machine.memory.spaces:
             self.loaded[space.name] = np.packbits(space.written, axis=1)
         self.start = self.machine.steps
@@ -106,9 +106,7 @@ class Timeline:
         self._require_recording()
         if self.step <= self.start:
             return False
-        if self.machine.undo():
-            self._forget()
-        else:
+        if not self.machine.undo():
             self._rewind(self.step - 1)
         return True
 
@@ -133,7 +131,6 @@ class Timeline:
             self._rewind(step)
         while self.step > step and self.machine.undo():
             pass
-        self._forget()
 
     def _rewind(self, step: int) -> None:
         """Restore the newest checkpoint at or before a step and run forward to it."""
@@ -141,12 +138,8 @@ class Timeline:
         self.machine.restore(checkpoint)
         self._checkpoints = [c for c in self._checkpoints if c[0] <= at]
         self._next_checkpoint = at + self._spacing
-        self._forget()
         while self.step < step and self.forward() is None:
             pass
-
-    def _forget(self) -> None:
-        self.history.forget_from(self.step)
 
     def _require_recording(self) -> None:
         if not self.records:

@@ -164,7 +164,7 @@ class Asking:
                 offset,
                 operand.space.address(partition, offset),
             )
-            found.append(self._writer_of(spot, role, entry.step, depth - 1))
+            found.append(self._writer_of(spot, role, entry.begun, depth - 1))
         if getattr(entry.prepared, "uses_accumulator", 0) > lane:
             spot = Spot("accumulator", partition=lane, engine=entry.engine)
             found.append(
@@ -211,12 +211,10 @@ class Asking:
         writer = self._writer_of(spot, "", None, 1)
         assert isinstance(writer, Writer)
         number = next(i for i, o in enumerate(entry.written) if o is operand)
-        dtype = next(
-            (d for d, o in probe.written_dtypes(self.machine, entry) if o is operand), DType.UINT32
-        )
+        dtype = next((d for d, o in probe.written_dtypes(entry) if o is operand), DType.UINT32)
         with self.timeline.at(entry.step + 1):
             stored = int(operand.read_element(element)[lane])
-        with self.timeline.at(entry.step):
+        with self.timeline.at(entry.begun):
             return self._explained(entry, writer, number, dtype, stored)
 
     def _explained(

@@ -40,9 +40,10 @@ def two_engines() -> Program:
     )
 
 
-def machine_with_inputs(**policy: str) -> Machine:
+def machine_with_inputs(interleave: int | None = None, **policy: str) -> Machine:
     """Return a machine with four values in each of four partitions at 0x1000."""
-    machine = Machine(policy=Policy.parse([f"{k}={v}" for k, v in policy.items()]))
+    rows = [f"{k}={v}" for k, v in policy.items()]
+    machine = Machine(policy=Policy.parse(rows), interleave=interleave)
     values = np.array([0, -1, -2, -3], np.float32) - np.arange(4, dtype=np.float32)[:, None]
     machine.write("sbuf:0+0x1000:fp32[4,4]", values)
     return machine

@@ -10,9 +10,11 @@ from neuron_emu.debug import Debugger
 from neuron_emu.debug.element import compute_alone
 from neuron_emu.debug.records import Untouched
 from neuron_emu.errors import InputError
+from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.program import Stream
 from neuron_emu.policy import Policy
-from tests.debug.streams import PROGRAMS, debugger, scenario_machine
+from tests.debug.streams import PROGRAMS, debugger, machine_with_inputs, scenario_machine
 from tests.debug.test_points import _exp
 
 EVALUATORS = ("evaluator=pwp", "evaluator=silicon", "evaluator=exact")
@@ -32,7 +34,7 @@ def test_why_agrees_with_every_element_of_the_shipped_programs(path, policy):
     while made.step().reason == "step" or made.machine.is_finished:
         entry = made.history.entries[-1]
         stored = [operand.read().copy() for operand in entry.written]
-        with made.timeline.at(entry.step):
+        with made.timeline.at(entry.begun):
             for number, operand in enumerate(entry.written):
                 lanes = sorted({0, 1, operand.channels // 2, operand.channels - 1})
                 for lane in (lane for lane in lanes if lane < operand.channels):
@@ -149,6 +151,34 @@ def test_why_under_stochastic_rounding_uses_the_same_draw():
     state = plain.machine.snapshot()
     assert all(asked.why(0x4000 + 2 * i).agrees for i in range(4))
     assert asked.machine.snapshot() == state
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_why_under_a_drawn_order_uses_what_the_word_read(seed):
+    """Other engines run between the reads of a word and its writes; the reads decide."""
+    machine = machine_with_inputs(interleave=seed)
+    racing = Program(
+        streams=(
+            Stream(engine=Engine.DVE, data=assemble("\n".join([_exp()] * 6)), name="dve"),
+            Stream(engine=Engine.ACT, data=assemble(_square()), name="act"),
+        )
+    )
+    made = Debugger(machine, racing)
+    states = [machine.snapshot()]
+    while made.step().reason == "step":
+        states.append(machine.snapshot())
+    states.append(machine.snapshot())
+    assert made.why(0x1000).agrees
+    assert made.why(0x2000).agrees
+    for step in (7, 4, 1, 5, 0):
+        made.goto(step)
+        assert machine.snapshot() == states[step]
+
+
+def _square() -> str:
+    """Return a table load and a square in place of what DVE reads."""
+    pattern = "fp32@0x1000[1,1,1][4,1,1]"
+    return f"ACTIVATE SQUARE src={pattern} dst={pattern} channels=4 accumulator_cmd=IDLE"
 
 
 def test_who_follows_the_chain_to_what_was_loaded():

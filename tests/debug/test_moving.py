@@ -36,11 +36,11 @@ def _states(machine: Machine, program: Program, every: int = 1) -> tuple[dict[in
 def test_any_mix_of_moves_equals_a_fresh_run(seed):
     """Steps, gotos and reverse steps in any order: state equal to the byte at each stop."""
     source = random.Random(seed)
-    program = random_program(source, 30)
+    program = random_program(source, 18)
     states, _ = _states(machine_with_inputs(), program)
     moving = Debugger(machine_with_inputs(), program)
 
-    for _ in range(25):
+    for _ in range(16):
         move = source.choice(("step", "step", "back", "goto", "far"))
         if move == "step":
             moving.step(source.randrange(1, 6))
@@ -57,7 +57,7 @@ def test_any_mix_of_moves_equals_a_fresh_run(seed):
 def test_shipped_programs_go_back_to_every_step(path):
     """From the end of each shipped program back word by word, and forward again."""
     program = Program.load(path)
-    states, end = _states(scenario_machine(path), program, every=5)
+    states, end = _states(scenario_machine(path), program, every=8)
     moving = Debugger(scenario_machine(path), program)
     moving.cont()
 

@@ -10,7 +10,7 @@ from neuron_emu.debug import Debugger
 from neuron_emu.debug.labels import labels_in
 from neuron_emu.errors import InputError
 from neuron_emu.isa.enums import Engine
-from tests.debug.streams import debugger
+from tests.debug.streams import debugger, machine_with_inputs, two_engines
 
 EXP = "EXPONENTIAL src={src} dst={dst} channels={channels} max_value=fp32@0.000000 accumulator_cmd={cmd}"  # noqa: E501
 
@@ -58,6 +58,23 @@ def test_reverse_continue_stops_where_a_forward_run_does():
         back.append(str(stop.place))
 
     assert back == forward[::-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_breakpoints_under_a_drawn_order(seed):
+    """Every word but the first of each engine is met once, forward and back."""
+    made = Debugger(machine_with_inputs(interleave=seed), two_engines())
+    made.breakpoint("act:1")
+    made.breakpoint("EXPONENTIAL")
+    places = []
+    while (stop := made.cont()).reason == "breakpoint":
+        places.append(stop.message.split(": ")[1])
+    back = []
+    while (stop := made.reverse_continue()).reason == "breakpoint":
+        back.append(stop.message.split(": ")[1])
+
+    assert sorted(places) == ["EXPONENTIAL", "EXPONENTIAL", "act:1"]
+    assert sorted(back) == sorted(places)
 
 
 def test_temporary_ignored_disabled_and_deleted():

@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from neuron_emu.cli.group import run_command
 from neuron_emu.debug.commands import COMMANDS, run_line
 from neuron_emu.debug.records import plain
 from neuron_emu.debug.text import text_of
 from neuron_emu.errors import InputError
-from tests.command import neuron_emu
+from tests.command import ROOT, neuron_emu
 from tests.debug.streams import debugger
 from tests.debug.terminal import PROMPT, Terminal
 
@@ -62,13 +63,13 @@ def test_control_c_stops_the_run_and_control_d_leaves(tmp_path):
         assert terminal.leave() == 0
 
 
-def test_long_output_pages_on_a_terminal_only():
+def test_long_output_pages_on_a_terminal_only(capsys):
     """More lines than the terminal has go through the pager; a pipe gets them as they are."""
     with Terminal("debug", FLASH, rows=10) as terminal:
         terminal.until(PROMPT)
         assert "help COMMAND shows usage" in terminal.say("help")
-    answer = neuron_emu("debug", "--batch", "-c", "help", FLASH)
-    assert answer.out.count("\n") > 30
+    assert run_command(["debug", "--batch", "-c", "help", f"{ROOT}/{FLASH}"]) == 0
+    assert capsys.readouterr().out.count("\n") > 30
 
 
 @pytest.mark.parametrize(
@@ -83,22 +84,24 @@ def test_long_output_pages_on_a_terminal_only():
         (["-c", "# a remark; ; step"], 0, "step 1"),
     ],
 )
-def test_batch_status(words, status, said):
+def test_batch_status(words, status, said, capsys):
     """0 is clean, 1 a failed expectation or fault, 2 a command that could not be done."""
-    answer = neuron_emu("debug", "--batch", *words, FLASH)
-    assert answer.status == status
-    assert said in answer.out
-    assert ("\n7\n" in answer.out) == ("7" in said)
+    assert run_command(["debug", "--batch", *words, f"{ROOT}/{FLASH}"]) == status
+    out = capsys.readouterr().out
+    assert said in out
+    assert ("\n7\n" in out) == ("7" in said)
 
 
-def test_a_fault_gives_status_1_and_a_missing_file_2(tmp_path):
+def test_a_fault_gives_status_1_and_a_missing_file_2(tmp_path, capsys):
     """As `run` does."""
-    assert neuron_emu("debug", "--batch", "-c", "c", "programs/refused.toml").status == 1
-    missing = neuron_emu("debug", "--batch", "-x", tmp_path / "none", FLASH)
-    assert (missing.status, missing.out) == (2, "")
-    assert "cannot be read" in missing.err
-    assert neuron_emu("debug", "--batch").status == 2
-    assert neuron_emu("debug", "--batch", "-x", tmp_path, FLASH).status == 2
+    refused = f"{ROOT}/programs/refused.toml"
+    assert run_command(["debug", "--batch", "-c", "c", refused]) == 1
+    capsys.readouterr()
+    for words in (["-x", f"{tmp_path}/none", refused], ["-x", str(tmp_path), refused], []):
+        assert run_command(["debug", "--batch", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "cannot be read" in said.err
 
 
 def test_scripts_from_files_and_pipes(tmp_path):
@@ -112,17 +115,17 @@ def test_scripts_from_files_and_pipes(tmp_path):
     assert (lines[3], lines[-1]) == ("1", "2")
 
 
-def test_every_command_speaks_json():
+def test_every_command_speaks_json(capsys):
     """One object a line: the command with its record, or with its error."""
     lines = "break 1; c; x fp32@0xc000[1][2]; info acc; why 0x2000"
-    answer = neuron_emu("debug", "--batch", "--json", "-c", lines, FLASH)
-    said = [json.loads(line) for line in answer.out.splitlines()]
+    status = run_command(["debug", "--batch", "--json", "-c", lines, f"{ROOT}/{FLASH}"])
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     assert [entry["command"] for entry in said][:3] == ["break 1", "c", "x fp32@0xc000[1][2]"]
     assert said[1]["result"]["place"]["engine"] == "dve"
     assert said[2]["result"]["values"] == [[2.0, 3.0]]
     assert "no word wrote it" in said[4]["error"]
-    assert answer.status == 2
+    assert status == 2
 
 
 @pytest.fixture

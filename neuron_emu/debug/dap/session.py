@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from neuron_emu import __version__
 from neuron_emu.debug.dap.adapter import (
@@ -73,6 +74,7 @@ def _launch(adapter: Adapter, arguments: Arguments) -> Reply:
         preload=word_of(arguments, "preload"),
         tables=word_of(arguments, "tables"),
         policies=words_of(arguments, "policy"),
+        interleave=_seed(arguments.get("interleave")),
     )
     adapter.loaded = debugger
     adapter.sources = stream_sources(debugger)
@@ -81,6 +83,12 @@ def _launch(adapter: Adapter, arguments: Arguments) -> Reply:
     adapter.debugs = not arguments.get("noDebug")
     adapter.stops_on_entry = bool(arguments.get("stopOnEntry", True)) and adapter.debugs
     return Reply(then=lambda: adapter.event("initialized"))
+
+
+def _seed(value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    raise InputError(f"interleave must be a whole number, not {value!r}")
 
 
 @request("configurationDone")
