@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import re
 import shlex
 import subprocess
 import tomllib
+from fnmatch import fnmatch
+from functools import cache
 
 import numpy as np
 import pytest
@@ -73,6 +76,58 @@ def test_scenario_example(tmp_path):
 
     assert len(scenario.loads) == 2
     assert tomllib.loads(text).keys() == scenario_module._KEYS
+
+
+@cache
+def _guide_rows():
+    """Return the modules that each row of the reading guide names, in order."""
+    page = (ROOT / "docs" / "reading-guide.md").read_text()
+    cells = re.findall(r"^\| [\w ]+ \| (`[^|]*`) \|", page, re.MULTILINE)
+    return [re.findall(r"`([^`]+)`", cell) for cell in cells]
+
+
+def _row_of(name):
+    """Return the number of the row that names a module, such as `isa/families/control`."""
+    rows = [
+        number
+        for number, names in enumerate(_guide_rows())
+        if any(fnmatch(name, item) or f"{name}/*" == item for item in names)
+    ]
+    assert len(rows) == 1, f"{name} must stand in one row of the reading guide"
+    return rows[0]
+
+
+def _modules_and_imports():
+    """Yield each module with what it imports when it is imported; faces of packages left out."""
+    package = ROOT / "neuron_emu"
+    names = {
+        path: path.relative_to(package).with_suffix("").as_posix().removesuffix("/__init__")
+        for path in sorted(package.rglob("*.py"))
+    }
+    faces = ("isa", "__init__", "__main__")
+    for path, name in names.items():
+        nodes = ast.parse(path.read_text()).body
+        bases = [(n, (n.module or "").split(".")) for n in nodes if isinstance(n, ast.ImportFrom)]
+        found = {
+            member if member in names.values() else "/".join(base[1:])
+            for node, base in bases
+            if base[0] == "neuron_emu"
+            for member in ("/".join([*base[1:], alias.name]) for alias in node.names)
+        }
+        if name not in faces:
+            yield name, found - {"", *faces}
+
+
+def test_reading_guide():
+    """Every module stands in one row, and imports only from its row and those above it."""
+    upward = [
+        (name, other)
+        for name, imports in _modules_and_imports()
+        for other in sorted(imports)
+        if _row_of(other) > _row_of(name)
+    ]
+
+    assert upward == []
 
 
 def _git(*words):
