@@ -30,7 +30,7 @@ from neuron_emu.generation import generation_named
 from neuron_emu.isa.assembly import disassemble_word
 from neuron_emu.isa.enums import Engine
 from neuron_emu.isa.program import Program
-from neuron_emu.machine import Machine
+from neuron_emu.machine import MAX_STEPS, Machine
 from neuron_emu.policy import Policy
 from neuron_emu.scenario import Scenario
 
@@ -70,6 +70,10 @@ class Debugger(PointRequests, Looking, Asking):
         self.history = self.timeline.history
         self.points: list[Point] = []
         self.labels = labels if labels is not None else labels_of(program)
+        self.max_steps = MAX_STEPS
+        """Words after which one movement stops (design.md 5)."""
+        self.scenarios: tuple[Scenario, ...] = ()
+        """The scenarios that the machine was prepared from, for their expectations."""
         self.interrupted = False
         """Set it, from another thread or a signal handler, to stop a run between two words."""
         self.last_stop = Stop(reason=StopReason.START, step=machine.steps, place=None)
@@ -85,7 +89,9 @@ class Debugger(PointRequests, Looking, Asking):
             generation_named(scenario.generation or "mariana"), Policy.parse(scenario.policy)
         )
         scenario.prepare(machine)
-        return cls(machine, Program.load(path), **options)
+        made = cls(machine, Program.load(path), **options)
+        made.scenarios = (scenario,)
+        return made
 
     # --- where it stands --------------------------------------------------------------------
 
@@ -215,6 +221,7 @@ class Debugger(PointRequests, Looking, Asking):
         arriving = [p for p in active if type(p).arrived is not Point.arrived]
         after = [p for p in active if p.looks_after]
         left = -1 if words is None else words
+        last = self.machine.steps + self.max_steps
         while not self.machine.is_finished:
             if self.interrupted:
                 return self._at_interrupt()
@@ -229,16 +236,24 @@ class Debugger(PointRequests, Looking, Asking):
                 return self._at_points(hits)
             if left == 0 or (goal is not None and goal()):
                 return self._at_goal()
+            if self.machine.steps >= last and not self.machine.is_finished:
+                return self._at_limit()
         return self._at_goal()
 
     def _run_freely(self) -> Stop:
+        last = self.machine.steps + self.max_steps
         while not self.machine.is_finished:
-            fault = self.timeline.forward_many(_BURST)
+            if self.machine.steps >= last:
+                return self._at_limit()
+            fault = self.timeline.forward_many(min(_BURST, last - self.machine.steps))
             if fault is not None:
                 return self._at_fault(fault)
             if self.interrupted:
                 return self._at_interrupt()
         return self._at_goal()
+
+    def _at_limit(self) -> Stop:
+        return self._stop(StopReason.LIMIT, f"stopped after {self.max_steps} words (--max-steps)")
 
     def _at_interrupt(self) -> Stop:
         self.interrupted = False

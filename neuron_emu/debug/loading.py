@@ -27,6 +27,7 @@ def load_debugger(
     tables: str | None = None,
     policies: tuple[str, ...] = (),
     interleave: int | None = None,
+    sanitize: bool = False,
     records: bool = True,
 ) -> Debugger:
     """Make a machine as `run` does, with the scenarios' memory, and put it under a debugger."""
@@ -37,6 +38,7 @@ def load_debugger(
         Policy.parse([*(word for s in scenarios for word in s.policy), *policies]),
         tables=tables,
         interleave=interleave,
+        sanitize=sanitize,
     )
     program = Program.load(*programs, engine=engine)
     for scenario in scenarios:
@@ -48,7 +50,9 @@ def load_debugger(
         machine.write(TensorSpec.parse(text), read_npy(path))
     if preload is not None:
         machine.preload(preload)
-    return Debugger(machine, program, records=records)
+    debugger = Debugger(machine, program, records=records)
+    debugger.scenarios = tuple(scenarios)
+    return debugger
 
 
 def _generation(given: Generation | None, scenarios: list[Scenario]) -> Generation:

@@ -69,6 +69,7 @@ class StopReason:
     FINDING = "finding"
     REFERENCE = "reference"
     FAULT = "fault"
+    LIMIT = "limit"
     END = "end"
     START = "start"
     INTERRUPT = "interrupt"

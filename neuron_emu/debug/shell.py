@@ -28,6 +28,7 @@ from neuron_emu.isa.opcodes import OPCODE_BY_NAME
 
 __all__ = ["Prompt", "Session"]
 
+_FAILING = (StopReason.FAULT, StopReason.LIMIT)
 _QUITTING = ("quit", "q", "exit", "EOF")
 
 
@@ -71,7 +72,7 @@ class Session:
         except KeyboardInterrupt:
             self._say(line, error="interrupted")
             return False
-        if isinstance(result, Stop) and result.reason == StopReason.FAULT:
+        if isinstance(result, Stop) and result.reason in _FAILING:
             self.status = max(self.status, 1)
         self._say(line, result)
         return True

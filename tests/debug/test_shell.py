@@ -104,6 +104,30 @@ def test_a_fault_gives_status_1_and_a_missing_file_2(tmp_path, capsys):
     assert "cannot be read" in said.err
 
 
+def test_an_endless_loop_ends_at_max_steps(tmp_path, capsys):
+    """As in `run`: a clear stop and status 1, with and without breakpoints, and in `goto`."""
+    program = tmp_path / "x.asm"
+    program.write_text("NOP\nCOMPARE_BRANCH op=ALWAYS target=-64\n")
+    for commands in ("c", "break 0 if step > 9999; c", "finish"):
+        words = ["debug", "--batch", "--max-steps", "1000", "-c", commands, str(program)]
+        assert run_command(words) == 1
+        said = capsys.readouterr().out
+        assert "limit: stopped after 1000 words (--max-steps)\nstep 1000" in said
+
+
+def test_dumps_and_traces_are_written_at_the_end(tmp_path, capsys):
+    """Both appear whole, whatever the session did last."""
+    out, trace = tmp_path / "y.npy", tmp_path / "t.jsonl"
+    words = ["--dump", f"sbuf:0+0x2000:fp32[2,8]={out}", "--trace", str(trace)]
+    status = run_command(
+        ["debug", "--batch", *words, "-c", "c; info expectations", f"{ROOT}/programs/exp.toml"]
+    )
+    assert status == 0
+    assert capsys.readouterr().out.count(": ok\n") == 2
+    assert np.load(out)[0, 0] == 1.0
+    assert json.loads(trace.read_text().splitlines()[0])["kind"] == "issue"
+
+
 def test_scripts_from_files_and_pipes(tmp_path):
     """-x runs a file, then -c; without a terminal the rest comes from standard input."""
     script = tmp_path / "script"

@@ -30,6 +30,15 @@ def _registers(debugger: Debugger, text: str) -> Any:
     return tuple(r for e in engines for r in debugger.registers(e, all_of_them="all" in words))
 
 
+def _expectations(debugger: Debugger, text: str) -> Any:
+    """Compare memory with what the scenarios expect at the end."""
+    return tuple(
+        Outcome(f"{expected.spec}: {expected.check(debugger.machine) or 'ok'}")
+        for scenario in debugger.scenarios
+        for expected in scenario.expectations
+    )
+
+
 def _accumulators(debugger: Debugger, text: str) -> Any:
     if text:
         return (debugger.accumulator(engine_named(text)),)
@@ -48,6 +57,7 @@ INFO_TOPICS: dict[str, Any] = {
     "writes": lambda debugger, text: debugger.writes(count_in(text) if text else 10),
     "warnings": lambda debugger, text: debugger.warnings(),
     "breakpoints": lambda debugger, text: tuple(p.status for p in debugger.points),
+    "expectations": _expectations,
     "labels": lambda debugger, text: tuple(
         Outcome(f"{engine.name.lower()}:{index} {name}")
         for engine, labels in debugger.labels.items()

@@ -107,6 +107,7 @@ class Adapter:
         return {
             StopReason.FAULT: "exception",
             StopReason.INTERRUPT: "pause",
+            StopReason.LIMIT: "pause",
             StopReason.GOTO: "goto",
             StopReason.START: "entry",
             StopReason.END: "end of program",
