@@ -19,8 +19,9 @@ class Fault:
     """Why a stream stopped.
 
     `name` is the failing conjunct of a refused word, or one of `address`, `opcode`, `tables`,
-    `register`, `branch`, `divide`, `deadlock`, `max_steps`, `no_model`. `address` is the first bad local address, if any.
-    `names` lists all failing conjuncts. `index` is the word's place in its stream.
+    `register`, `branch`, `divide`, `deadlock`, `max_steps`, `no_model`. `address` is the first bad
+    local address, if any. `names` lists all failing conjuncts. `index` is the word's place in its
+    stream.
     """
 
     engine: Engine

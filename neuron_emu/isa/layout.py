@@ -284,7 +284,7 @@ class _Members:
 
 @cache
 def _reader_of(record: type[Any]) -> Callable[[bytes, int, bool], Any]:
-    """Return what reads a structure at an offset: as the schema parses it, but ten times as fast."""
+    """Return what reads a structure at an offset, as the schema does but ten times as fast."""
     rows = rows_of(record)
     if _is_bit_group(record):
         size = size_of(record)
