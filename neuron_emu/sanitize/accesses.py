@@ -14,7 +14,7 @@ __all__ = ["MOST_ROWS", "AccessTable", "Row"]
 
 MOST_ROWS = 1 << 14
 """Rows that a table keeps; then the older half is dropped."""
-_FIRST_CAPACITY = 64
+_FIRST_CAPACITY, _FEW_ROWS = 64, 12
 _FIRST, _LAST, _LOW, _END, _TIME = range(5)
 Row = tuple[Footprint, Word, int]
 """What was touched, the word that did it, and when."""
@@ -76,6 +76,16 @@ class AccessTable:
         if self.latest <= after:
             return []
         first, last, low, end = footprint.box
+        if len(self._rows) <= _FEW_ROWS:
+            return [
+                row
+                for row in self._rows
+                if row[2] > after
+                and row[0].box[2] < end
+                and row[0].box[3] > low
+                and row[0].box[0] < last
+                and row[0].box[1] > first
+            ]
         boxes = self._boxes[:, : len(self._rows)]
         hits = (
             (boxes[_TIME] > after)

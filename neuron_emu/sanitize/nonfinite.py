@@ -24,6 +24,8 @@ _KINDS: tuple[tuple[str, str, Test], ...] = (
     ("made_nan", "NaN", np.isnan),
     ("made_infinity", "infinity", np.isinf),
 )
+_EXPONENTS = {DType.BFLOAT16: np.uint16(0x7F80), DType.FP16: np.uint16(0x7C00)}
+"""Exponents of infinities and NaNs, where looking at bits is quicker than converting them."""
 
 
 @frozen(eq=False)
@@ -94,7 +96,11 @@ class NonFinite:
         dtype = moment.operands.written
         if dtype is None or not dtype.is_float or not moment.effects.writes:
             return None
-        values = moment.floats(moment.effects.writes[0][1], dtype)
+        bits = moment.effects.writes[0][1]
+        exponent = _EXPONENTS.get(dtype)
+        if exponent is not None and not bool(((bits & exponent) == exponent).any()):
+            return None
+        values = moment.floats(bits, dtype)
         return None if bool(np.isfinite(values).all()) else values
 
     def _new_in_accumulator(self, moment: _Moment) -> npt.NDArray[np.float32] | None:

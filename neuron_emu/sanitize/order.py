@@ -39,7 +39,7 @@ def _signed(value: int) -> int:
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
     """Return the clock that knows what either knows."""
-    return tuple(max(pair) for pair in zip(a, b, strict=True))
+    return tuple(map(max, a, b))
 
 
 @frozen
@@ -119,13 +119,12 @@ class Orders:
     def __init__(self, engines: Sequence[int], is_live: Callable[[int], bool]) -> None:
         self.engines = tuple(engines)
         self._is_live = is_live
-        self.clocks: list[Clock] = [(0,) * NUM_ENGINES for _ in range(NUM_ENGINES)]
+        self.clocks = [[0] * NUM_ENGINES for _ in range(NUM_ENGINES)]
         self._variables: dict[tuple[str, int], _Variable] = {}
 
     def advance(self, engine: int, time: int) -> None:
         """Note that an engine has come to a moment of its own."""
-        clock = self.clocks[engine]
-        self.clocks[engine] = (*clock[:engine], time, *clock[engine + 1 :])
+        self.clocks[engine][engine] = time
 
     def known_to_all(self, engine: int) -> int:
         """Return the last moment of an engine that all other live engines know to have passed."""
@@ -154,7 +153,7 @@ class Orders:
         variable = self._variables.get((kind, index))
         if variable is None:
             variable = self._variables[kind, index] = _Variable(old)
-        clock = self.clocks[engine]
+        clock = tuple(self.clocks[engine])
         update = _Update(_signed(amount), is_absolute, engine, clock[engine], clock)
         variable.updates.append(update)
         if len(variable.updates) % _PRUNE_AT == 0:
@@ -176,7 +175,7 @@ class Orders:
 
     def clock_if_met(self, engine: int, conditions: Iterable[Condition]) -> Clock:
         """Return what an engine would know of all updates so far if its waits were met."""
-        clock = self.clocks[engine]
+        clock = tuple(self.clocks[engine])
         for condition in conditions:
             variable = self._variables.get((condition.kind, condition.index))
             for update in variable.updates if variable is not None else ():
@@ -194,7 +193,7 @@ class Orders:
             variable.fold(len(variable.updates), is_known=False)
             variable.value = value
         clock = joined(self.clocks[engine], variable.clock)
-        self.clocks[engine] = joined(clock, _guaranteed(variable, condition, clock))
+        self.clocks[engine] = list(joined(clock, _guaranteed(variable, condition, clock)))
 
 
 def _guaranteed(variable: _Variable, condition: Condition, known: Clock) -> Clock:
@@ -202,19 +201,10 @@ def _guaranteed(variable: _Variable, condition: Condition, known: Clock) -> Cloc
     open_updates = [u for u in variable.updates if u.time > known[u.engine]]
     if not open_updates:
         return known
-    if condition.direction and _only_counts(variable, open_updates, condition.direction, known):
+    direction = condition.direction
+    if direction and all(u.amount * direction > 0 and not u.is_absolute for u in open_updates):
         return _by_counting(variable, open_updates, condition, known)
     return _by_replay(variable, condition, known)
-
-
-def _only_counts(
-    variable: _Variable, open_updates: list[_Update], direction: int, known: Clock
-) -> bool:
-    """Return whether the open updates only count in one direction, whatever their order."""
-    if any(u.is_absolute or u.amount * direction <= 0 for u in open_updates):
-        return False
-    first = variable.updates.index(open_updates[0])
-    return not any(u.is_absolute for u in variable.updates[first:])
 
 
 def _by_counting(
@@ -222,6 +212,7 @@ def _by_counting(
 ) -> Clock:
     """Find, for each engine, the last moment without which too few updates could have come.
 
+    All open updates count in the direction of the condition. Updates that are known come first.
     Without moment t of an engine no update could have come whose clock knows t. So the updates
     are taken in the order of what they know of that engine until the condition holds.
     """

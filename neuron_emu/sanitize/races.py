@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from neuron_emu.generation import Generation
 from neuron_emu.sanitize.accesses import AccessTable
 from neuron_emu.sanitize.footprint import Footprint, Shared
-from neuron_emu.sanitize.order import Clock, Orders
+from neuron_emu.sanitize.order import Orders
 from neuron_emu.sanitize.report import Report, Word
 
 __all__ = ["Races"]
@@ -43,7 +43,7 @@ class Races:
         word: Word,
         reads: Iterable[Footprint],
         writes: Iterable[Footprint],
-        clock: Clock,
+        clock: Sequence[int],
         why: str,
     ) -> None:
         """Report what a word would race with that cannot run, and say why it cannot."""
@@ -53,7 +53,7 @@ class Races:
             self._look(word, _WRITE, footprint, clock, why)
 
     def _look(
-        self, word: Word, verb: str, footprint: Footprint, clock: Clock, why: str = ""
+        self, word: Word, verb: str, footprint: Footprint, clock: Sequence[int], why: str = ""
     ) -> None:
         space, engine = footprint.space.name, int(word.engine)
         against = (_WRITE,) if verb == _READ else (_WRITE, _READ)
@@ -76,7 +76,10 @@ class Races:
         engine = int(word.engine)
         if len(self._orders.engines) < 2:
             return
-        table = self._tables.setdefault((footprint.space.name, engine, verb), AccessTable())
+        key = (footprint.space.name, engine, verb)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = AccessTable()
         if table.is_filling:
             table.keep_after(self._orders.known_to_all(engine))
         table.add(footprint, word, time)

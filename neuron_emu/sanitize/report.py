@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
 from neuron_emu.generation import Generation
 from neuron_emu.isa.assembly import disassemble_word
@@ -24,15 +24,15 @@ KINDS = {
 
 @frozen
 class Word:
-    """A word in the stream of an engine."""
+    """A word in the stream of an engine; `place` is both as text, as in `dve[3]`."""
 
     engine: Engine
     index: int
     data: bytes
+    place: str = field(init=False, eq=False)
 
-    @property
-    def place(self) -> str:
-        """Engine and index, as in `dve[3]`."""
+    @place.default
+    def _place_in_text(self) -> str:
         return f"{self.engine.name.lower()}[{self.index}]"
 
     def text(self, generation: Generation) -> str:

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from neuron_emu.engines.core import Effects, Operands, Prepared
 from neuron_emu.engines.sequencer import SyncState, Update
+from neuron_emu.isa.enums import Engine
 from neuron_emu.issue import Issued, Queue
 from neuron_emu.memory import Memory, Operand
 from neuron_emu.sanitize.footprint import Footprint, footprint_of, index_footprint_of
@@ -28,10 +29,14 @@ MOST_REPORTS = 1000
 
 @frozen(eq=False)
 class _Reads:
-    """What a prepared word reads, and the bytes of that, index tensors included."""
+    """What a prepared word reads, and the bytes of that, index tensors included.
 
-    operands: Operands | None
+    `takes_part` is False when results come from nothing but the word itself.
+    """
+
+    operands: Operands
     footprints: tuple[Footprint, ...]
+    takes_part: bool
 
 
 class Sanitizer:
@@ -53,7 +58,7 @@ class Sanitizer:
         self._untold: Counter[str] = Counter()
         self._told: Counter[str] = Counter()
         self._group_size = max(1, memory.generation.indirect_group_partitions)
-        self._reads: WeakKeyDictionary[Prepared, _Reads] = WeakKeyDictionary()
+        self._reads: WeakKeyDictionary[Prepared, _Reads | None] = WeakKeyDictionary()
         self._footprints: WeakKeyDictionary[Operand, tuple[Footprint, ...]] = WeakKeyDictionary()
         self._queues: tuple[Queue, ...] = ()
         self._forget()
@@ -65,6 +70,7 @@ class Sanitizer:
         self._uses = Uses()
         self._non_finite = NonFinite(self._report)
         self._count = dict.fromkeys(live, 0)
+        self._words: dict[tuple[Engine, int], Word] = {}
 
     # --- what the machine tells -----------------------------------------------------------------
 
@@ -79,46 +85,57 @@ class Sanitizer:
 
     def begun(self, queue: Queue, issued: Issued, prepared: Prepared, effects: Effects) -> None:
         """Take over what the waits order, look at reads and results, pass on READ updates."""
-        state = queue.state
-        engine = int(state.engine)
-        orders = self.orders
-        self._wait(queue, issued, engine)
+        engine = int(queue.state.engine)
+        if issued.waits:
+            self._wait(queue, issued, engine)
         self._count[engine] += 1
         moment = 2 * self._count[engine] - 1
-        orders.advance(engine, moment)
-        word = Word(state.engine, state.position, issued.word)
+        self.orders.advance(engine, moment)
         known = self._reads_of(prepared)
-        for footprint in known.footprints:
-            self._races.read(word, footprint, moment)
-            self._uses.read(footprint)
-        for operand, _ in effects.writes:
-            for index in self._footprints_of(operand)[1:]:
-                self._races.read(word, index, moment)
-                self._uses.read(index)
-        if known.operands is None:
+        if known is None:
             self._uses.lose_track()
-        elif known.operands.read or prepared.uses_accumulator:
-            self._non_finite.check(word, issued, prepared, known.operands, effects, state)
+        elif known.takes_part or effects.writes:
+            self._look_at_reads(queue, issued, known, effects, moment)
+            if known.takes_part:
+                word = self._word(queue, issued)
+                self._non_finite.check(word, issued, prepared, known.operands, effects, queue.state)
         for update in issued.read_updates:
             self._update(queue, engine, update)
 
+    def _look_at_reads(
+        self, queue: Queue, issued: Issued, known: _Reads, effects: Effects, moment: int
+    ) -> None:
+        footprints = known.footprints
+        for operand, _ in effects.writes:
+            footprints += self._footprints_of(operand)[1:]
+        word = self._word(queue, issued)
+        for footprint in footprints:
+            self._races.read(word, footprint, moment)
+            self._uses.read(footprint)
+
     def finishing(self, queue: Queue, issued: Issued, effects: Effects) -> None:
         """Look at writes and pass on what the word does to semaphores and events."""
-        state = queue.state
-        engine = int(state.engine)
+        engine = int(queue.state.engine)
         moment = 2 * self._count[engine]
         self.orders.advance(engine, moment)
-        if effects.writes:
-            word = Word(state.engine, state.position, issued.word)
-            for operand, _ in effects.writes:
-                footprint = self._footprints_of(operand)[0]
-                self._races.write(word, footprint, moment)
-                self._uses.write(word, footprint, _accumulates(effects))
+        for operand, _ in effects.writes:
+            word = self._word(queue, issued)
+            footprint = self._footprints_of(operand)[0]
+            self._races.write(word, footprint, moment)
+            self._uses.write(word, footprint, _accumulates(effects))
         for change in effects.sync:
             old = self.sync.of_kind(change.kind)[change.index]
             self.orders.put(change.kind, change.index, old, change.value, engine)
         for update in issued.complete_updates:
             self._update(queue, engine, update)
+
+    def _word(self, queue: Queue, issued: Issued) -> Word:
+        state = queue.state
+        key = (state.engine, state.position)
+        word = self._words.get(key)
+        if word is None:
+            word = self._words[key] = Word(*key, issued.word)
+        return word
 
     # --- orders ---------------------------------------------------------------------------------
 
@@ -144,18 +161,19 @@ class Sanitizer:
 
     # --- operands -------------------------------------------------------------------------------
 
-    def _reads_of(self, prepared: Prepared) -> _Reads:
-        known = self._reads.get(prepared)
-        if known is None:
-            told = getattr(prepared, "operands", None)
-            operands = told() if callable(told) else None
-            footprints = [
-                footprint
-                for read in (operands.read if operands is not None else ())
-                if read.operand is not None
-                for footprint in self._footprints_of(read.operand)
-            ]
-            known = self._reads[prepared] = _Reads(operands, tuple(footprints))
+    def _reads_of(self, prepared: Prepared) -> _Reads | None:
+        """Return what a word reads; None for a handler that does not tell."""
+        if prepared in self._reads:
+            return self._reads[prepared]
+        told = getattr(prepared, "operands", None)
+        known = None
+        if told is not None:
+            operands = told()
+            reads = (read.operand for read in operands.read if read.operand is not None)
+            found = [one for operand in reads for one in self._footprints_of(operand)]
+            takes_part = bool(operands.read or prepared.uses_accumulator)
+            known = _Reads(operands, tuple(found), takes_part)
+        self._reads[prepared] = known
         return known
 
     def _footprints_of(self, operand: Operand) -> tuple[Footprint, ...]:

@@ -43,7 +43,10 @@ class Uses:
 
     def write(self, word: Word, footprint: Footprint, also_accumulates: bool) -> None:
         """Note that a word writes bytes: what it covers cannot be read any more."""
-        table = self._unread.setdefault(footprint.space.name, AccessTable())
+        name = footprint.space.name
+        table = self._unread.get(name)
+        if table is None:
+            table = self._unread[name] = AccessTable()
         if len(table):
             for written, _, _ in table.near(footprint):
                 if footprint.covers(written):

@@ -17,7 +17,7 @@ from neuron_emu import Machine, Program
 from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import Engine, UpdateMode, WaitMode
 
-ENGINES = (Engine.DVE, Engine.ACT, Engine.POOL)
+ENGINES = (Engine.DVE, Engine.ACT, Engine.POOL, Engine.SP)
 BASE, CELL_BYTES = 0x1000, 4
 WRITE_ONLY = "MEMSET dst=fp32@{dst:#x}[1][{n}] channels=1 set_value=0x3f800000"
 COPIES = {
@@ -32,6 +32,7 @@ COPIES = {
         "COPY src=fp32@{src:#x}[1][{n}] dst=fp32@{dst:#x}[1][{n}] channels=1",
     ),
     Engine.POOL: ("COPY src=fp32@{src:#x}[1][{n}] dst=fp32@{dst:#x}[1][{n}] channels=1",),
+    Engine.SP: ("COPY src=fp32@{src:#x}[1][{n}] dst=fp32@{dst:#x}[1][{n}] channels=1",),
 }
 
 

@@ -16,6 +16,7 @@ from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import Engine, UpdateMode, WaitMode
 from neuron_emu.policy import Policy
 from tests.sanitize.streams import (
+    ENGINES,
     Step,
     Streams,
     Walk,
@@ -105,8 +106,7 @@ class TestAnyPrograms:
         truth = walk.races()
         for interleave in (None, seed):
             _, found, machine = run(streams, interleave=interleave)
-            engines = (Engine.DVE, Engine.ACT, Engine.POOL)
-            done = [machine.position(engine) for engine in engines]
+            done = [machine.position(engine) for engine in ENGINES]
             ran = {pair for pair in truth if all(number < done[e] for e, number in pair)}
 
             assert found <= truth
@@ -193,6 +193,45 @@ class TestWhatOrders:
         )
         assert run(Streams((dve, act)))[1] == set()
 
+    def test_what_is_before_one_of_two_updates_is_not(self):
+        """SP's wait may have seen POOL's update, which does not know of DVE's write."""
+        told = ("SEM_INC_COMPLETE", 2)
+        dve = (Step(writes=X, update=("SEM_INC_COMPLETE", 1)),)
+        act = (Step(wait=("SEM_GE_IMM", 1), value=1, update=told),)
+        pool = (Step(), Step(), Step(update=told))
+        for threshold, races in ((1, {((0, 0), (3, 3))}), (2, set())):
+            last = Step(X, Y, wait=("SEM_GE_IMM", 2), value=threshold)
+            streams = Streams((dve, act, pool, (Step(), Step(), Step(), last)))
+
+            assert run(streams)[1] == Walk(streams).races() == races
+
+    def test_counting_up_and_down_by_several_engines(self):
+        """One of two steps up is enough, whether or not POOL has taken one off."""
+        up, down = ("SEM_INC_COMPLETE", 1), ("SEM_DEC_COMPLETE", 1)
+        dve = (Step(writes=X, update=up), Step(writes=Y, update=up))
+        last = Step(Y, Z, wait=("SEM_GE_IMM", 1), value=1)
+        streams = Streams((dve, (Step(), Step(), Step(), last), (Step(update=down),)))
+
+        assert run(streams)[1] == Walk(streams).races() == {((0, 1), (1, 3))}
+
+    def test_two_waits_of_a_word_know_of_each_other(self):
+        """POOL took one off before it told semaphore 2, so semaphore 1 needs both steps up."""
+        up, down = ("SEM_INC_COMPLETE", 1), ("SEM_DEC_COMPLETE", 1)
+        streams = Streams(
+            (
+                (Step(writes=X, update=up), Step(writes=Y, update=up)),
+                (Step(), Step(Y, Z)),
+                (Step(update=down), Step(update=("SEM_INC_COMPLETE", 2))),
+            )
+        )
+        *others, act = sorted(streams.program().streams, key=lambda s: s.engine is Engine.ACT)
+        both = assemble("EVENT_SEMAPHORE S[1]>=1 wait2=S[2]>=1")
+        act = evolve(act, data=act.data[:64] + both + act.data[64:])
+        machine = machine_for(streams)
+
+        assert machine.run(Program(streams=(*others, act))).is_clean
+        assert machine.sanitizer.reports == []
+
     def test_a_semaphore_that_is_counted_down_again(self):
         """The consumer takes each unit off: the second wait needs the second update."""
         give = ("SEM_INC_COMPLETE", 1)
@@ -262,6 +301,15 @@ class TestWhatOrders:
             machine.run(Program.of(word, engine=engine))
 
         assert pairs_of(machine.sanitizer.reports) == set()
+
+    def test_the_index_of_a_scatter_is_read(self):
+        scatter = assemble("COPY src=fp32@0x1000[1][4] dst=fp32@0x2000[index@0x8000][4] channels=1")
+        fill = assemble("MEMSET dst=fp32@0x8000[1][1] channels=1 set_value=0x0")
+        machine = Machine(policy=Policy(invalid="warn"), sanitize=True)
+        streams = (*Program.of(scatter).streams, *Program.of(fill, engine=Engine.ACT).streams)
+
+        assert machine.run(Program(streams=streams)).is_clean
+        assert pairs_of(machine.sanitizer.reports) == {((0, 0), (1, 0))}
 
     @pytest.mark.parametrize(("partition", "races"), [(0, True), (3, True), (4, False), (19, True)])
     def test_index_tensors_are_read(self, partition, races):
@@ -399,15 +447,11 @@ class TestDeadlock:
 class TestLongRuns:
     """What is kept stays bounded, and forgetting makes no false report."""
 
-    def long_run(self, produced, consumed):
-        """Run a stream of DVE and one of ACT; return the sanitizer."""
-        word = Streams(()).word
-        streams = []
-        for engine, steps in ((Engine.DVE, produced), (Engine.ACT, consumed)):
-            data = b"".join(word(engine, step) for step in steps)
-            streams += Program.of(data, engine=engine).streams
-        machine = machine_for(Streams(()))
-        assert machine.run(Program(streams=tuple(streams))).is_clean
+    def long_run(self, *steps):
+        """Run streams, DVE's first; return the sanitizer."""
+        streams = Streams(tuple(tuple(of_engine) for of_engine in steps))
+        result, _, machine = run(streams)
+        assert result.is_clean
         return machine.sanitizer
 
     def test_a_handshake_of_many_rounds(self):
@@ -423,12 +467,16 @@ class TestLongRuns:
         assert max(len(v.updates) for v in sanitizer.orders._variables.values()) <= 64
 
     def test_a_producer_that_is_far_ahead(self):
-        """1300 updates before the first wait is met: the oldest are taken over by every wait."""
+        """1301 updates before the wait is met: the oldest are taken over by every wait.
+
+        The very first is POOL's, which no later one knows of.
+        """
         tell = ("SEM_INC_COMPLETE", 1)
         cells = [(n % 8, n % 8 + 1) for n in range(1300)]
         sanitizer = self.long_run(
-            [Step(writes=cell, update=tell) for cell in cells],
-            [Step(X, Z, wait=("SEM_GE_IMM", 1), value=1300)],
+            [Step(), *(Step(writes=cell, update=tell) for cell in cells)],
+            [Step((30, 31), (31, 32), wait=("SEM_GE_IMM", 1), value=1301)],
+            [Step(writes=(30, 31), update=tell)],
         )
 
         assert sanitizer.reports == []

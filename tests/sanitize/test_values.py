@@ -324,7 +324,7 @@ class TestCommand:
         assert "unread_destination" not in answer.err
 
     def test_shipped_programs_have_no_races(self):
-        """The programs of several engines are synchronised."""
+        """All but the one that shows a race are synchronised."""
         for path in sorted((ROOT / "programs").glob("*.toml")):
             scenario = Scenario.read(path)
             for interleave in (None, 1):
@@ -337,7 +337,8 @@ class TestCommand:
                 scenario.prepare(machine)
                 machine.run(Program.load(path))
 
-                assert "race" not in {r.name for r in machine.sanitizer.reports}, path
+                races = any(r.name == "race" for r in machine.sanitizer.reports)
+                assert races == (path.stem == "race"), path
 
 
 def test_too_many_reports_are_counted():
