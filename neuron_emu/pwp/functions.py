@@ -1,7 +1,6 @@
-"""The activation functions and the 21 function sets, as data.
+"""Functions by name, and the 21 function sets.
 
-Sources: activation-tables.md 4 (wire codes, ordinals, kinds, variants, table sizes [observed]) and
-5 (the sets [observed]); pwp-model.md 7. A code that no source prints is None and never guessed.
+Source of the sets: activation-tables.md 5 [observed]. The functions themselves are in `catalog`.
 """
 
 from __future__ import annotations
@@ -9,6 +8,15 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from neuron_emu.errors import InputError
+from neuron_emu.pwp.catalog import (
+    FUNCTIONS,
+    Function,
+    SpecialResults,
+    Symmetry,
+    ValidRange,
+    Variant,
+    profile_name,
+)
 
 __all__ = [
     "FUNCTIONS",
@@ -16,102 +24,14 @@ __all__ = [
     "RESIDENTS",
     "Function",
     "FunctionSet",
+    "SpecialResults",
+    "Symmetry",
+    "ValidRange",
     "Variant",
     "function_named",
     "function_set",
     "profile_name",
 ]
-
-
-@frozen
-class Variant:
-    """One profile of a function: `<function>_<tolerance>p`, where tolerance counts fp32 ULPs.
-
-    `lut_size` is the number of stored sections that the sources print for the compiler's table.
-    """
-
-    tolerance: int
-    lut_size: int
-
-
-@frozen
-class Function:
-    """One activation function.
-
-    Attributes
-    ----------
-    code: the wire code (`func_id`), None where no source prints it.
-    ordinal: the compiler's ordinal, None where it has none.
-    variants: its profiles; the first one is meant when only the function is named.
-    """
-
-    name: str
-    code: int | None
-    ordinal: int | None
-    variants: tuple[Variant, ...]
-
-    @property
-    def is_hardwired(self) -> bool:
-        """True for a function that is always resident and stores no section."""
-        return self.variants[0].lut_size == 0
-
-    @property
-    def profiles(self) -> tuple[str, ...]:
-        """Names of its profiles, the default first."""
-        return tuple(profile_name(self.name, v.tolerance) for v in self.variants)
-
-
-def profile_name(function: str, tolerance: int) -> str:
-    """Return the name of a profile, e.g. `exp_400p`."""
-    return f"{function}_{tolerance}p"
-
-
-def _function(name: str, code: int | None, ordinal: int | None, *variants: int) -> Function:
-    pairs = zip(variants[::2], variants[1::2], strict=True)
-    return Function(name, code, ordinal, tuple(Variant(*pair) for pair in pairs))
-
-
-# name, wire code, ordinal, then (tolerance, published lut_size) for each variant. ln's two sizes
-# follow the blob arithmetic of activation-tables.md 13.1. The two multipass files of ln and the
-# second file of derivative_erf are in no set; the suffix of the latter is not published.
-FUNCTIONS: tuple[Function, ...] = (
-    _function("identity", 1, 0, 1, 0),
-    _function("relu", 2, 2, 1, 0),
-    _function("leaky_relu", 3, 3, 1, 0),
-    _function("parametric_relu", 4, 4, 1, 0),
-    _function("sigmoid", 5, 5, 40, 796),
-    _function("tanh", 6, 6, 4, 104),
-    _function("exp", 7, 7, 400, 777),
-    _function("sqrt", 8, 9, 65536, 1113),
-    _function("softplus", 9, 8, 40, 828),
-    _function("ln", 10, 11, 40, 1219, 400, 513),
-    _function("sin", 19, 13, 4, 55),
-    _function("erf", 21, 12, 4, 66),
-    _function("derivative_erf", 22, 22, 400, 466),
-    _function("gelu", 23, 16, 4, 504),
-    _function("mish", 24, 17, 4, 1099),
-    _function("gelu_apprx_tanh", 25, 18, 40, 945),
-    _function("gelu_apprx_sigmoid", 26, 19, 40, 1042),
-    _function("arctan", 28, 14, 4, 168),
-    _function("reciprocal_sqrt", 29, 10, 40000, 1202),
-    _function("square", 30, 1, 1, 0),
-    _function("sign", 31, 15, 1, 0),
-    _function("derivative_gelu", 32, 21, 40, 115),
-    _function("abs", 33, 24, 1, 0),
-    _function("abs_reciprocal_sqrt", 34, 26, 40000, 1202),
-    _function("is_finite", 35, 29, 1, 0),
-    _function("silu", 36, 27, 32, 908),
-    _function("derivative_silu", 37, 28, 32, 1008),
-    _function("derivative_gelu_apprx_sigmoid", 38, 20, 4096, 1283),
-    _function("copy", 128, 23, 1, 0),
-    _function("reciprocal", 129, 25, 400, 1016),
-    _function("memset_zero", 130, None, 1, 0),
-    _function("derivative_relu", None, None, 1, 0),
-    _function("derivative_leaky_relu", None, None, 1, 0),
-    _function("derivative_identity", None, None, 1, 0),
-    _function("derivative_sigmoid", None, None, 40, 797),
-    _function("derivative_tanh", None, None, 400, 397),
-)
 
 _BY_NAME = {function.name: function for function in FUNCTIONS}
 _BY_PROFILE = {name: function for function in FUNCTIONS for name in function.profiles}
@@ -122,7 +42,10 @@ def function_named(name: str) -> Function:
     function = _BY_NAME.get(name) or _BY_PROFILE.get(name)
     if function is None:
         accepted = ", ".join(_BY_NAME)
-        raise InputError(f"{name!r} is no activation function; the functions are {accepted}")
+        raise InputError(
+            f"{name!r} is no activation function (Unsupported activation function"
+            f" Simulator::simulation: {name}); the functions are {accepted}"
+        )
     return function
 
 

@@ -125,7 +125,7 @@ def _single(result: float, *operands: int) -> int:
 def twin(profile: Profile, v: Words, nan: str = "fallthrough") -> Words:
     """Return the bits of f(v) for uint32 bits [n]; same results as `scalar`, element by element.
 
-    Sections that hold a NaN themselves are beyond it: InputError.
+    A section may hold a NaN in d0 only: InputError.
     """
     magnitude = v & np.uint32(0x7FFFFFFF)
     sel = v.copy()
@@ -143,6 +143,8 @@ def twin(profile: Profile, v: Words, nan: str = "fallthrough") -> Words:
         r2 = np.float_power(wide, 3.0) * d3.astype(np.float64) + r1
         y = r2.astype(np.float32).view(np.uint32)
         y[np.isnan(r2)] = 0x7FC00000
+        held = np.isnan(d0)
+        y[held] = d0.view(np.uint32)[held] | np.uint32(0x00400000)
         incoming = magnitude > 0x7F800000
         y[incoming] = sel[incoming] | np.uint32(0x00400000)
         reflected = sel != v
@@ -198,7 +200,7 @@ def _twin_sections(profile: Profile, sel: Words, special: npt.NDArray[np.bool_])
         for name in ("x", "d0", "d1", "d2", "d3")
     ]
     values = [column.view(np.float32) for column in columns]
-    if any(np.isnan(column).any() for column in values):
-        raise InputError("the numpy twin takes no section that holds a NaN")
+    if any(np.isnan(values[i]).any() for i in (0, 2, 3, 4)):
+        raise InputError("the numpy twin takes no section that holds a NaN beside d0")
     chosen[special] = 0
     return [column[chosen] for column in values]

@@ -43,6 +43,41 @@ def test_worked_results_of_exp(bits, result):
     assert scalar(load_profile("exp"), bits) == result
 
 
+# pwp-model.md 4.6 and 4.7, cases/users.md 7, activation-tables.md 15.
+KNOWN = [
+    ("sigmoid", 0x40000000, 0x3F617BEB),  # 0.8807971, not 0.119202934
+    ("sigmoid", 0xC0000000, 0x3DF420AB),  # 0.119202934
+    ("sin", 0x40490FDB, 0xB3BBBD2E),
+    ("sin", 0x40800000, 0xBF40C3AE),
+    ("sin", 0x41100000, 0x41DD3883),  # 27.652594
+    ("sin", 0xC1100000, 0xC1DD3883),
+    ("sqrt", 0xBF800000, 0x7FC00000),
+    ("sqrt", 0x80000001, 0x7FC00000),
+    ("ln", 0xC2000000, 0x7FC00000),
+    ("reciprocal_sqrt", 0xBF800000, 0x7FC00000),
+    ("gelu", 0xC1200000, 0x00000000),
+    ("gelu", 0x42C80000, 0x42C80000),
+    ("erf", 0xC1200000, 0xBF800000),
+    ("arctan", 0x4F000000, 0x3FC90FDB),
+    ("derivative_erf", 0xC2C80000, 0x00000000),
+    ("is_finite", 0x7F800000, 0x00000000),
+    ("is_finite", 0xFF7FFFFF, 0x3F800000),
+]
+
+
+@pytest.mark.parametrize(("name", "bits", "result"), KNOWN)
+def test_known_answers(name, bits, result):
+    """Official and hand-worked results: reconstruction, extrapolation, clamps, absent sides."""
+    assert scalar(load_profile(name), bits) == result
+
+
+def test_reciprocal_of_minus_four():
+    """pwp-model.md 4.7: about -0.25, by the odd fold."""
+    got = float_value(scalar(load_profile("reciprocal"), 0xC0800000))
+
+    assert got == pytest.approx(-0.25, rel=400 * 2.0**-24)
+
+
 @pytest.mark.parametrize(
     ("bits", "kept"),
     [

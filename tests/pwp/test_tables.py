@@ -8,7 +8,7 @@ from attrs import evolve
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.evaluate import compile_profile
-from neuron_emu.pwp.functions import FUNCTION_SETS, function_set
+from neuron_emu.pwp.functions import FUNCTION_SETS, FUNCTIONS, function_set
 from neuron_emu.pwp.profile import Octave
 from neuron_emu.pwp.reference import twin
 from neuron_emu.pwp.store import load_profile, shipped_profiles
@@ -211,9 +211,12 @@ def test_every_set_installs_or_says_what_is_missing(selected):
 
     assert list(tables.missing) == absent
     assert install(selected.index).set is selected
+    # Published sizes of activation-tables.md 5; a generated table may be larger or smaller.
     if not absent:
-        assert len(tables.packed.buckets) == selected.bucket_entries
-        assert len(tables.packed.controls) == selected.control_entries
+        variants = {n: v for f in FUNCTIONS for n, v in zip(f.profiles, f.variants, strict=True)}
+        more = sum(variants[n].generated - variants[n].lut_size for n in selected.members)
+        assert len(tables.packed.buckets) == selected.bucket_entries + more < 2048
+        assert len(tables.packed.controls) == selected.control_entries <= 256
 
 
 def test_a_hole_between_octaves_cannot_be_packed():
