@@ -9,6 +9,9 @@ from __future__ import annotations
 
 __all__ = ["InputError", "NeuronEmuError"]
 
+_LONGEST_MESSAGE = 2000
+"""Characters of a message; inputs are quoted in it, and they can be of any length."""
+
 
 class NeuronEmuError(Exception):
     """Root of every exception that this package raises on purpose."""
@@ -21,6 +24,9 @@ class InputError(NeuronEmuError, ValueError):
     """
 
     def __init__(self, message: str, *, place: str | None = None) -> None:
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[:_LONGEST_MESSAGE]}..."
+        place = place[-_LONGEST_MESSAGE:] if place else place
         super().__init__(f"{place}: {message}" if place else message)
         self.message = message
         self.place = place

@@ -30,7 +30,8 @@ from neuron_emu.memory import Memory
 from neuron_emu.numerics import NumberFormats
 from neuron_emu.observer import Observer
 from neuron_emu.policy import Policy
-from neuron_emu.pwp.library import TableLibrary
+from neuron_emu.pwp.functions import function_set
+from neuron_emu.pwp.library import ResidentTables, TableLibrary
 from neuron_emu.sanitize import Report, Sanitizer
 from neuron_emu.scheduler import Scheduler
 from neuron_emu.snapshot import Checkpoint, digest, engine_frame, put_engine_back
@@ -140,9 +141,7 @@ class Machine:
         self, selector: int | str, engines: Iterable[Engine] = (Engine.DVE, Engine.ACT)
     ) -> None:
         """Make a function set resident before the run; InputError for an unknown set."""
-        tables = self.library.install(selector)
-        if tables is None:
-            raise InputError(f"function set {selector!r} is unknown", place="--preload")
+        tables = ResidentTables(function_set(selector), self.library)
         for engine in engines:
             self.engine(engine).tables = tables
 
@@ -172,7 +171,7 @@ class Machine:
             before = self.steps
             if before >= last:
                 if not self._scheduler.is_finished:
-                    message = f"stopped after {max_steps} words (--max-steps)"
+                    message = f"stopped at the limit of {max_steps} words (--max-steps)"
                     fault = self._fault(self._scheduler.first, Problem("max_steps", message))
                 break
             fault = step()

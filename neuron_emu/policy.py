@@ -150,6 +150,17 @@ class Policy:
         " get NKI's order needs it",
         "dve-tensor-scalar.md 9.7, 11 row 13",
     )
+    indirect_reserved: str = _row(
+        "accept|refuse",
+        "mem3d_valid prints no test of the reserved half-word of an indirect descriptor; that it"
+        " must be zero is inferred",
+        "isa-encoding.md 4.3, 6.11",
+    )
+    saturate_set: str = _row(
+        "ignored",
+        "MARIANA has a second microcode set named saturate; that it clamps is inferred only",
+        "dve-tensor-scalar.md 1.1, 12",
+    )
     symmetric_clamp: str = _row(
         "comment|clamp",
         "sign(a) * max(abs a, abs b) is the header's only text; clamp takes the min instead",

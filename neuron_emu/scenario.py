@@ -127,7 +127,7 @@ class Scenario:
             path=path,
             generation=_text(table, "generation", path),
             policy=tuple(f"{k}={v}" for k, v in _table(table, "policy", path).items()),
-            preload=_text(table, "preload", path),
+            preload=_selector(table, path),
             registers=tuple(registers),
             semaphores=_numbers(table.get("semaphores", {}), "semaphores", path, 255),
             events=_numbers(table.get("events", {}), "events", path, 255, 1),
@@ -196,6 +196,14 @@ def _text(table: dict[str, Any], key: str, path: Path) -> str | None:
     raise InputError(f"{key} must be text, not {value!r}", place=str(path))
 
 
+def _selector(table: dict[str, Any], path: Path) -> str | None:
+    """Read `preload`, the name or the index of a set."""
+    value = table.get("preload")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(table, "preload", path)
+
+
 def _numbers(
     table: Any, key: str, path: Path, last: int, largest: int = 0xFFFFFFFF
 ) -> tuple[tuple[int, int], ...]:
@@ -245,7 +253,7 @@ def _expectation(entry: dict[str, Any], path: Path) -> Expectation:
         raise InputError(f"expect {spec} must have one tolerance, not {kinds}", place=str(path))
     kind = kinds[0] if kinds else None
     tolerance = entry[kind] if kind else 0
-    if not isinstance(tolerance, (int, float)) or isinstance(tolerance, bool) or tolerance < 0:
+    if type(tolerance) not in (int, float) or not tolerance >= 0:
         raise InputError(f"{kind} must be a number, not {tolerance!r}", place=str(path))
     if spec.dtype.is_float and not spec.bits:
         values = values.astype(np.float32)

@@ -7,9 +7,11 @@ on. Source: design.md 4 (SPEC) and 5 (bad input); dtype words of operand-text.md
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
 import stat
+import sys
 import warnings
 from math import prod
 from typing import Any, BinaryIO
@@ -259,13 +261,15 @@ _HEADER_KEYS = {"descr", "fortran_order", "shape"}
 
 
 def read_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
-    """Return the array of a .npy file in native byte order and C order; nothing is unpickled.
+    """Return the array of a .npy file, `-` for standard input, in native byte order and C order.
 
-    The header is compared with the file's size before anything is allocated. Raises InputError,
-    naming the file, when it is missing, no regular file, damaged, 0-dimensional, or holds
-    anything but booleans, integers and floats.
+    Nothing is unpickled, and the header is compared with the file's size before anything is
+    allocated. Raises InputError, naming the file, when it is missing, no regular file, damaged,
+    or holds anything but booleans, integers and floats.
     """
     place = os.fspath(path)
+    if place == "-":
+        return _read_open_npy(io.BytesIO(sys.stdin.buffer.read()), "<stdin>")
     if "\0" in place:
         raise InputError("name must not contain a NUL character", place=repr(place))
     try:
@@ -284,18 +288,16 @@ def _read_open_npy(file: BinaryIO, place: str) -> npt.NDArray[Any]:
     header, start = _npy_header(file.read(_MAX_HEADER_BYTES + 12), place)
     dtype, shape = _npy_dtype(header["descr"], place), header["shape"]
     wanted = prod(shape) * dtype.itemsize
-    found = os.fstat(file.fileno()).st_size - start
+    found = file.seek(0, os.SEEK_END) - start
     if found != wanted:
         raise InputError(
             f"must hold {wanted} bytes of data for {dtype} of shape {list(shape)}, not {found}",
             place=place,
         )
-    if not shape:
-        raise InputError("must be an array of one dimension or more, not a scalar", place=place)
     file.seek(start)
-    flat = np.fromfile(file, dtype, prod(shape))
+    flat = np.frombuffer(file.read(wanted), dtype, prod(shape))
     array = flat.reshape(shape, order="F" if header["fortran_order"] else "C")
-    return np.ascontiguousarray(array, dtype.newbyteorder("="))
+    return np.array(array, dtype.newbyteorder("="), order="C")
 
 
 def _npy_header(content: bytes, place: str) -> tuple[dict[str, Any], int]:

@@ -6,7 +6,9 @@ clean, 1 a finding of severity error or a fault, 2 a job that could not be done 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -34,11 +36,34 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.exit(0)
     from neuron_emu.cli.group import run_command
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    _open_missing_streams()
     try:
         status = run_command(words)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe has gone: not an error, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+        _drop_output()
+    except OSError as error:
+        status = 2
+        _drop_output()
+        with contextlib.suppress(OSError):
+            print(f"neuron-emu: output cannot be written: {error.strerror}", file=sys.stderr)
     sys.exit(status)
+
+
+def _open_missing_streams() -> None:
+    """Stand in for standard streams that the caller has closed; writing to a closed one fails."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        print("neuron-emu: standard output must be open", file=sys.stderr)
+        sys.exit(2)
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter's own flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

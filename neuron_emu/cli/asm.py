@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from neuron_emu.cli.common import atomic_output
+from neuron_emu.cli.common import atomic_output, keep_apart
+from neuron_emu.errors import InputError
 from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.program import read_text
 
@@ -21,6 +22,10 @@ def command(file: str, output: str) -> None:
     Example:
       neuron-emu asm exp.asm -o exp.bin
     """
-    words = assemble(read_text(file), place="<stdin>" if file == "-" else file)
+    keep_apart([file], [output])
+    place = "<stdin>" if file == "-" else file
+    words = assemble(read_text(file), place=place)
+    if not words:
+        raise InputError("holds no words", place=place)
     with atomic_output(output) as stream:
         stream.write(words)

@@ -22,6 +22,7 @@ __all__ = [
     "GENERATION_OPTION",
     "PROGRAMS",
     "atomic_output",
+    "keep_apart",
     "warn",
     "warn_of_streams",
 ]
@@ -69,21 +70,28 @@ def warn_of_streams(streams: Iterable[Stream]) -> None:
 def atomic_output(path: str) -> Iterator[IO[bytes]]:
     """Write a file beside its final place and move it there at the end; `-` is standard output.
 
-    Nothing is left behind when the body raises. InputError when the place cannot be written.
+    A link is followed. Nothing is left behind when the body raises. InputError when the place
+    cannot be written.
     """
     if path == "-":
         yield sys.stdout.buffer
         return
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        # A device or a pipe cannot be replaced by a file.
-        with _open(target) as stream:
-            yield stream
-        return
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            # A device or a pipe cannot be replaced by a file.
+            with target.open("wb") as stream:
+                yield stream
+        else:
+            with _replacing(target) as stream:
+                yield stream
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", place=path) from None
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[IO[bytes]]:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -94,11 +102,26 @@ def atomic_output(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def _open(target: Path) -> IO[bytes]:
+def keep_apart(inputs: Iterable[str], outputs: Iterable[str]) -> None:
+    """Refuse an output that is an input, or two outputs that are one file, before anything runs."""
+    known = [(path, "an input") for path in inputs]
+    for path in outputs:
+        for other, what in known:
+            if _is_same_file(path, other):
+                raise InputError(f"output must not be {what} as well", place=path)
+        known.append((path, "another output"))
+
+
+def _is_same_file(first: str, second: str) -> bool:
+    if "-" in (first, second):
+        return False
+    one, two = Path(first), Path(second)
     try:
-        return target.open("wb")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", place=str(target)) from None
+        if one.exists() and two.exists():
+            return one.is_file() and one.samefile(two)
+        return one.resolve() == two.resolve()
+    except OSError:
+        return False
 
 
 def _umask() -> int:

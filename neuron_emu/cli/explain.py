@@ -18,6 +18,8 @@ __all__ = ["command"]
 def command(topic: str, x: str | None) -> None:
     """Explain a rule by code or name, an opcode by name or number, or a function.
 
+    With X, a number or the bits of a float32 as 0x3f000000, walk through the function's table.
+
     \b
     Example:
       neuron-emu explain NE0107
@@ -39,6 +41,8 @@ def function_page(topic: str, x: str | None) -> str:
     from neuron_emu.pwp.store import load_profile
 
     names = {name: f for f in FUNCTIONS for name in (f.name, *f.profiles)}
+    if x is not None and page_of(topic) is not None:
+        raise InputError(f"X goes with a function such as exp, not with {topic!r}")
     if topic not in names:
         raise InputError(
             "topic must be a rule (code such as NE0107, or name), an opcode (name such as"

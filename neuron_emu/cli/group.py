@@ -52,6 +52,12 @@ def run_command(words: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("neuron-emu: interrupted", err=True)
         return 130
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = "" if error.filename is None else f"{error.filename}: "
+        click.echo(f"neuron-emu: {name[:200]}{error.strerror or error}", err=True)
+        return 2
     except NeuronEmuError as error:
         click.echo(f"neuron-emu: {error}", err=True)
         return 2

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-from neuron_emu.cli.common import atomic_output
+from neuron_emu.cli.common import atomic_output, keep_apart
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
 from neuron_emu.pwp.functions import FUNCTION_SETS, FUNCTIONS, function_named, function_set
@@ -99,6 +99,7 @@ def evaluate(
     Example:
       neuron-emu tables eval exp --input x.npy --output y.npy
     """
+    keep_apart([source, *([path] if path else [])], [output])
     compiled = _compiled(function, path, directory)
     values = _as_float32(read_npy(source), source)
     kwargs: dict[str, Any] = {} if slope is None else {"slope": np.float32(slope)}
@@ -232,6 +233,7 @@ def plot(output: str, path: str | None, function: str) -> None:
     """
     from neuron_emu.pwp.plot import plot_error
 
+    keep_apart([path] if path else [], [output])
     name = profile_of(function)
     profile = load_profile(name) if path is None else read_profile(path)
     with atomic_output(output) as stream:

@@ -230,7 +230,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot be read: {error}", place=str(path)) from None
 
 

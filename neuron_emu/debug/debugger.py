@@ -253,7 +253,8 @@ class Debugger(PointRequests, Looking, Asking):
         return self._at_goal()
 
     def _at_limit(self) -> Stop:
-        return self._stop(StopReason.LIMIT, f"stopped after {self.max_steps} words (--max-steps)")
+        sentence = f"stopped at the limit of {self.max_steps} words (--max-steps)"
+        return self._stop(StopReason.LIMIT, sentence)
 
     def _at_interrupt(self) -> Stop:
         self.interrupted = False

@@ -257,11 +257,7 @@ def unequal_counts(source: Operand, destination: Operand) -> Problem | None:
 
 def problem_of(fault: MemoryFault) -> Problem:
     """Turn a memory fault into the problem of a word."""
-    return Problem(
-        "address",
-        f"{fault.reason} (element {fault.element}, lane {fault.lane})",
-        fault.address,
-    )
+    return Problem("address", fault.reason, fault.address)
 
 
 def register_value(number: int, registers: list[int]) -> int | Problem:

@@ -117,7 +117,7 @@ def assemble_line(line: str) -> bytes | None:
     opcode = OPCODE_BY_NAME.get(name)
     family = FAMILY_OF_OPCODE.get(opcode) if opcode is not None else None
     if opcode is None or family is None:
-        what = "has no text form yet; write it as .word" if opcode is not None else "is no opcode"
+        what = "has no text form; write it as .word" if opcode is not None else "is no opcode"
         raise InputError(f"{name!r} {what}")
     taken = Operands.read(operands)
     record = family.from_text(opcode, taken)

@@ -136,6 +136,8 @@ def read_streams(argument: str, default: Engine) -> list[Stream]:
     engine, path = split_argument(argument, default)
     if "\0" in path:
         raise InputError("file name must not hold a NUL", place=repr(path))
+    if not path:
+        raise InputError("a program must be a file, not an empty name")
     if path == "-":
         return [_stream_of(sys.stdin.buffer.read(), engine, "<stdin>")]
     if path.endswith(".toml"):
@@ -211,7 +213,7 @@ def read_scenario(path: Path) -> dict[str, Any]:
     """Read the TOML of a scenario; InputError when it is none."""
     try:
         return tomllib.loads(_decode_text(_read(path), str(path)))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is not TOML: {error}", place=str(path)) from None
 
 

@@ -35,7 +35,7 @@ class Plane(Side):
     def __init__(self, data: bytes) -> None:
         word, *rest = struct.unpack("<I2h2H", data)
         super().__init__(struct.pack("<I3h3H", word, *rest[:2], 1, *rest[2:], 1))
-        _, self.data, self.num_elem, self.reserved = struct.unpack("<IIHH", data)
+        _, self.data, self.num_elem, _ = struct.unpack("<IIHH", data)
         if self.indirect:
             self.count = self.num_elem
 

@@ -46,7 +46,7 @@ class Pattern(Side):
         data = word[at : at + 4 + 4 * dimensions]
         self.word = struct.unpack_from("<I", data)[0]
         self.num = struct.unpack_from(f"<{dimensions}H", data, 4 + 2 * dimensions)
-        self.data, self.num_elem, self.reserved = struct.unpack_from("<IHH", data, 4)
+        self.data, self.num_elem, _ = struct.unpack_from("<IHH", data, 4)
         self.marker, self.address = self.word >> 24 & 0xE0, self.word & 0x1FFFFFFF
         self.indirect = self.marker in (0x20, 0xA0)
         self.count = self.num_elem if self.indirect else math.prod(self.num)

@@ -66,7 +66,7 @@ class Side:
     def __init__(self, data: bytes) -> None:
         self.word, *rest = struct.unpack("<I3h3H", data)
         self.step, self.num = rest[:3], rest[3:]
-        _, self.data, self.num_elem, self.reserved = struct.unpack("<IIHH", data[:12])
+        _, self.data, self.num_elem, _ = struct.unpack("<IIHH", data[:12])
         self.marker = self.word >> 24 & 0xE0
         self.address = self.word & 0x1FFFFFFF
         self.indirect = self.marker in (0x20, 0xA0)
@@ -114,7 +114,7 @@ def mem3d_valid(core: int, side: Side, dtype: int, write: bool) -> bool:
             index_ok = immediate_ok(core, side.address, 9, False, False)
         flags_ok = side.data >> 29 == 0
         data_ok = immediate_ok(core, side.data & 0x1FFFFFFF, dtype, write, True)
-        return side.num_elem != 0 and side.reserved == 0 and index_ok and flags_ok and data_ok
+        return side.num_elem != 0 and index_ok and flags_ok and data_ok
     if 0 in side.num or side.marker not in (0x00, 0x80):
         return False
     if side.marker == 0x80:

@@ -128,7 +128,7 @@ class TestInput:
         ("line", "message"),
         [
             ("FROB", r"^line 2: 'FROB' is no opcode$"),
-            ("MATMUL fast", r"^line 2: 'MATMUL' has no text form yet; write it as \.word$"),
+            ("MATMUL fast", r"^line 2: 'MATMUL' has no text form; write it as \.word$"),
             ("ACT_TABLE_LOAD", r"^line 2: table_sel=0 is missing$"),
             (
                 "ACT_TABLE_LOAD table_sel=256",

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from neuron_emu import assemble
 from neuron_emu.generation import GENERATIONS, MARIANA
 from neuron_emu.isa.enums import AluOp, DType
 from neuron_emu.isa.families.tensor_scalar import TensorScalar
@@ -203,3 +204,18 @@ class TestQuiet:
 
         assert reported(word, "mariana") == []
         assert reported(word, "maverick") == [("NE0113", "check_m3d_active_channels")]
+
+
+def test_reserved_half_word_of_a_descriptor():
+    """mem3d_valid prints no test of it; policy indirect_reserved=refuse adds one."""
+    word = bytearray(
+        assemble(
+            "EXPONENTIAL src=fp32@0x0[index@0x8000][4] dst=fp32@0x2000[1][4] channels=16"
+            " accumulator_cmd=IDLE"
+        )
+    )
+    word[26] = 1
+    strict = Policy.parse(["indirect_reserved=refuse"])
+
+    assert findings_of_word(bytes(word), MARIANA) == ()
+    assert [f.name for f in findings_of_word(bytes(word), MARIANA, None, strict)] == ["mem3d_valid"]

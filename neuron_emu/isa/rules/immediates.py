@@ -117,7 +117,6 @@ def _check_alignment(r: Review, name: str, applies: Truth) -> None:
         subject=f"{name} pointer",
         actual=lambda: f"{pointer:#x}",
         nearest=lambda: f"{pointer - pointer % size():#x}",
-        leaf="ts_imm_chk",
         after=dtype_is_valid(r, "in_dtype") if by_dtype else True,
     )
 

@@ -177,7 +177,7 @@ def check_m3d_active_channels(r: Review) -> None:
     names=TENSOR_NAMES,
     opcodes=OPCODES,
     source="isa-encoding.md 6.11, 6.12",
-    tag="observed; shape registers a conflict, reserved bytes inferred",
+    tag="observed; shape registers a conflict, reserved bytes by policy indirect_reserved",
     requires=("NE0001",),
     examples=(
         Example(path="src.start.partition_offset", good=0x1004, bad=0x1002),
@@ -209,7 +209,7 @@ def source_is_valid(r: Review) -> None:
     names=TENSOR_NAMES,
     opcodes=OPCODES,
     source="isa-encoding.md 6.11, 6.12",
-    tag="observed; shape registers a conflict, reserved bytes inferred",
+    tag="observed; shape registers a conflict, reserved bytes by policy indirect_reserved",
     requires=("NE0001",),
     examples=(
         Example(
@@ -221,7 +221,6 @@ def source_is_valid(r: Review) -> None:
         Example(path="dst.start.partition_offset", good=0x2000, bad=0x2001),
         Example(path="dst.start.marker", good=0, bad=3),
         Example(path="dst.start.partition_offset", good=63, bad=64, given={"dst.start.marker": 4}),
-        Example(path="dst.reserved", good=0, bad=1, given=SCATTER),
         Example(path="dst.data.partition_offset", good=0x2001000, bad=0x2001002, given=SCATTER),
     ),
 )
@@ -289,7 +288,10 @@ def _check_descriptor(
         subject=f"{name} num_elem",
     )
     r.require(
-        implies(operand.indirect, r[f"{name}.reserved"] == 0),
+        implies(
+            operand.indirect & (r.policy.indirect_reserved == "refuse"),
+            r[f"{name}.reserved"] == 0,
+        ),
         f"{name}.reserved",
         "0",
         subject=f"{name} reserved half-word",
