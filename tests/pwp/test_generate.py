@@ -285,11 +285,10 @@ def test_a_threshold_found_anew(name, side):
     assert Generator(rule).threshold(of_side, sign) == clamp.magnitude
 
 
-def test_a_profile_made_to_the_same_bytes():
-    """A quick table as a whole; `python -m neuron_emu.pwp.generate` makes all of them."""
-    made = generate("derivative_erf_400p")
-
-    assert encode_data(made) == encode_data(load_profile("derivative_erf_400p"))
+@pytest.mark.parametrize("name", ["derivative_erf_400p", "sin_4p", "sigmoid_40p"])
+def test_a_profile_made_to_the_same_bytes(name):
+    """Quick tables as a whole; `python -m neuron_emu.pwp.generate` makes all in two minutes."""
+    assert encode_data(generate(name)) == encode_data(load_profile(name))
 
 
 def test_the_tolerance_test_refuses_and_accepts():
