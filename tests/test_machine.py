@@ -226,7 +226,7 @@ class TestEnds:
 
         assert result.fault is not None
         assert (result.steps, result.fault.name, result.fault.index) == (3, "max_steps", 3)
-        assert "stopped after 3 words" in result.fault.message
+        assert "stopped at the limit of 3 words" in result.fault.message
         assert exact.is_clean
         assert exact.steps == 5
 
@@ -513,7 +513,7 @@ class TestTables:
 
         assert machine.engine(Engine.ACT).tables.set.name == "sqrt_and_others"
         assert machine.engine(Engine.DVE).tables is None
-        with pytest.raises(InputError, match="'nothing' is unknown"):
+        with pytest.raises(InputError, match=r"function set must be 0 to 20 or one of .*, not 'nothing'"):
             machine.preload("nothing")
 
 

@@ -100,7 +100,11 @@ def _by_decimal(name: str, x: Fraction) -> Fraction | None:
     if form is None or form.precise is None or not x:
         return None
     with localcontext(Context(prec=_DIGITS)):
-        return Fraction(form.precise(Decimal(x.numerator) / Decimal(x.denominator)))
+        try:
+            return Fraction(form.precise(Decimal(x.numerator) / Decimal(x.denominator)))
+        except ArithmeticError:
+            # Outside the domain, as ln of a negative number.
+            return None
 
 
 def _inverse(x: Fraction) -> Fraction | None:

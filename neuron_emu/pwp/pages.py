@@ -10,8 +10,9 @@ import numpy as np
 from neuron_emu.numerics import ulp_distance
 from neuron_emu.pwp.certify import Certificate
 from neuron_emu.pwp.evaluate import CompiledProfile
-from neuron_emu.pwp.functions import Function, FunctionSet, Variant, profile_name
+from neuron_emu.pwp.functions import Function, FunctionSet, Variant
 from neuron_emu.pwp.profile import CLAMP_NAMES, Octave, Profile, float_value
+from neuron_emu.pwp.store import load_profile
 
 __all__ = ["certificate_page", "function_table", "profile_page", "set_table", "walk_page"]
 
@@ -27,15 +28,16 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def function_table(functions: Iterable[Function], shipped: Sequence[str]) -> str:
-    """Return one line a profile: code, function, profile, published sections, whether shipped."""
+    """Return one line a profile: code, function, profile, published sections and our own."""
 
-    def row(function: Function, variant: Variant) -> tuple[str, ...]:
-        name = profile_name(function.name, variant.tolerance)
+    def row(function: Function, name: str, variant: Variant) -> tuple[str, ...]:
         code = "?" if function.code is None else str(function.code)
-        return code, function.name, name, str(variant.lut_size), "yes" if name in shipped else "no"
+        ours = str(load_profile(name).lut_size) if name in shipped else "none"
+        return code, function.name, name, str(variant.lut_size), ours
 
-    header = ("code", "function", "profile", "published sections", "table")
-    return _table(header, (row(f, v) for f in functions for v in f.variants)) + "\n"
+    header = ("code", "function", "profile", "published sections", "sections here")
+    rows = (row(f, *pair) for f in functions for pair in zip(f.profiles, f.variants, strict=True))
+    return _table(header, rows) + "\n"
 
 
 def set_table(sets: Iterable[FunctionSet], shipped: Sequence[str]) -> str:

@@ -112,7 +112,7 @@ def test_an_endless_loop_ends_at_max_steps(tmp_path, capsys):
         words = ["debug", "--batch", "--max-steps", "1000", "-c", commands, str(program)]
         assert run_command(words) == 1
         said = capsys.readouterr().out
-        assert "limit: stopped after 1000 words (--max-steps)\nstep 1000" in said
+        assert "limit: stopped at the limit of 1000 words (--max-steps)\nstep 1000" in said
 
 
 def test_dumps_and_traces_are_written_at_the_end(tmp_path, capsys):
