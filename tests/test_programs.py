@@ -29,6 +29,25 @@ def test_program(path):
     assert result.is_clean == (scenario.fault is None)
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PROGRAMS if path.stem[:2] in {"c1", "c2", "c3", "c5", "c6"}],
+    ids=lambda path: path.stem,
+)
+def test_any_order_of_the_engines(path):
+    """A synchronised program writes the same bytes under a hundred drawn orders."""
+    scenario, program = Scenario.read(path), Program.load(path)
+
+    def final_bytes(seed):
+        machine = Machine("mariana", Policy.parse(scenario.policy), interleave=seed)
+        scenario.prepare(machine)
+        assert machine.run(program).is_clean
+        return machine.read("sbuf:0+0:uint32[128,5120]").tobytes()
+
+    wanted = final_bytes(None)
+    assert all(final_bytes(seed) == wanted for seed in range(100))
+
+
 def test_every_listing_has_a_scenario():
     """No .asm lies about that nothing runs."""
     used = "".join(path.read_text() for path in PROGRAMS)
