@@ -778,27 +778,5 @@ class TestIndirectOperands:
         assert operand.read().tolist() == [[13]]
 
 
-class TestScalars:
-    """One value per partition (dve-tensor-scalar.md 3.2 rule 4)."""
-
-    def test_lane_k_reads_partition_k(self) -> None:
-        memory = Memory(MARIANA)
-        memory.sbuf.data[32:36, 0x48:0x4C].view(np.uint32)[:, 0] = [1, 2, 3, 0x80000000]
-        values = memory.scalars(32 * 0x40000 + 0x48, 4)
-        assert not isinstance(values, MemoryFault)
-        assert values.tolist() == [1, 2, 3, 0x80000000]
-        memory.sbuf.data[...] = 0
-        assert values.tolist() == [1, 2, 3, 0x80000000]
-
-    def test_item_bytes_and_faults(self) -> None:
-        memory = Memory(TINY)
-        memory.sbuf.data[:, 7] = range(40)
-        values = memory.scalars(7, 40, 1)
-        assert not isinstance(values, MemoryFault)
-        assert values.tolist() == list(range(40))
-        assert bad(memory.scalars(0x5E, 4)) == (0x60, 0, 0)
-        assert bad(memory.scalars(0x127, 40, 1)) == (0x2827, 0, 39)
-
-
 def test_space_shows_its_size() -> None:
     assert repr(Space("psum", TINY.psum or TINY.sbuf, Policy())) == "Space('psum', 40 x 0x40 bytes)"

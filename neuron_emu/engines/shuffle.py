@@ -10,11 +10,11 @@ import numpy as np
 from attrs import define
 
 from neuron_emu.engines.control import PreparedEffects
-from neuron_emu.engines.core import Effects, EngineState, Operands, Problem, registers_of
+from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of
 from neuron_emu.engines.streaming import (
     Elementwise,
+    OneSource,
     PreparedStream,
-    Stored,
     prepare_stream,
     resolve,
 )
@@ -69,29 +69,15 @@ def prepare_shuffle(word: TensorReduce, state: EngineState) -> PreparedStream | 
 
 
 @define(eq=False)
-class PreparedTranspose:
+class PreparedTranspose(OneSource):
     """One STREAM_TRANSPOSE: tiles of 32 lanes by 32 elements, each read whole before it is written.
 
     The destination may have fewer elements than the source; the rest is dropped.
     """
 
-    source: Stored
-    destination: Stored
     registers: tuple[int, ...]
     is_reusable: bool
     uses_accumulator: int = 0
-
-    def unwritten_reads(self) -> list[int]:
-        """Return the first unwritten byte of the source and of a destination's index."""
-        found = [
-            self.source.operand.first_unwritten(),
-            self.destination.operand.first_unwritten(index_only=True),
-        ]
-        return [address for address in found if address is not None]
-
-    def operands(self) -> Operands:
-        """Return the source and what is written."""
-        return Operands((self.source.as_read(),), self.destination.dtype)
 
     def execute(self) -> Effects:
         """Transpose every tile."""

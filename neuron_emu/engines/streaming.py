@@ -35,6 +35,7 @@ from neuron_emu.numerics import from_float32, to_float32
 __all__ = [
     "Elementwise",
     "Float32s",
+    "OneSource",
     "Pass",
     "PreparedStream",
     "PreparedWhole",
@@ -235,6 +236,26 @@ class PreparedStream:
             value = effects.accumulator.values[:1].view(np.uint32)
             found.append(("accumulator", {"lane_0": f"{int(value[0]):#010x}"}))
         return found
+
+
+@define(eq=False)
+class OneSource:
+    """What a word with one source and one destination reads and writes."""
+
+    source: Stored
+    destination: Stored
+
+    def unwritten_reads(self) -> list[int]:
+        """Return the first unwritten byte of the source and of a destination's index."""
+        found = [
+            self.source.operand.first_unwritten(),
+            self.destination.operand.first_unwritten(index_only=True),
+        ]
+        return [address for address in found if address is not None]
+
+    def operands(self) -> Operands:
+        """Return the source and what is written."""
+        return Operands((self.source.as_read(),), self.destination.dtype)
 
 
 @define(eq=False)

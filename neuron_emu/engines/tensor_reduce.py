@@ -13,9 +13,10 @@ from attrs import define
 
 from neuron_emu.engines import alu
 from neuron_emu.engines.alu_bitvec import apply_bits
-from neuron_emu.engines.core import Effects, EngineState, Operands, Problem, registers_of
+from neuron_emu.engines.core import Effects, EngineState, Problem, registers_of
 from neuron_emu.engines.streaming import (
     Float32s,
+    OneSource,
     Station,
     Stored,
     as_floats,
@@ -102,31 +103,17 @@ def transposed(bits: Bits) -> Bits:
 
 
 @define(eq=False)
-class PreparedReduce:
+class PreparedReduce(OneSource):
     """One reducing word: each run of `length` source elements becomes one of the destination."""
 
     word: TensorReduce
     state: EngineState
-    source: Stored
-    destination: Stored
     length: int
     is_transposing: bool
     is_overlapping: bool
     registers: tuple[int, ...]
     is_reusable: bool
     uses_accumulator: int = 0
-
-    def unwritten_reads(self) -> list[int]:
-        """Return the first unwritten byte of the source and of a destination's index."""
-        found = [
-            self.source.operand.first_unwritten(),
-            self.destination.operand.first_unwritten(index_only=True),
-        ]
-        return [address for address in found if address is not None]
-
-    def operands(self) -> Operands:
-        """Return the source and what is written."""
-        return Operands((self.source.as_read(),), self.destination.dtype)
 
     def execute(self) -> Effects:
         """Fold every run; where operands meet, a run is written before the next one is read."""

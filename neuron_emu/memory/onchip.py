@@ -14,7 +14,6 @@ from neuron_emu.memory.address import (
 )
 from neuron_emu.memory.bounds import INDEX_BYTES, direct_fault, index_fault, indirect_data_fault
 from neuron_emu.memory.operand import (
-    Bits,
     DirectOperand,
     IndirectOperand,
     Operand,
@@ -140,17 +139,6 @@ class Memory:
             for space in self.spaces
         )
         return MemoryFault(f"{what} must be in {windows}, not {address:#x}", address, 0, 0)
-
-    def scalars(self, address: int, channels: int, item_bytes: int = 4) -> Bits | MemoryFault:
-        """Return one value per lane at the same offset, a copy, unsigned [channels].
-
-        Lane k reads partition k of the pointer's (dve-tensor-scalar.md 3.2 rule 4).
-        """
-        pattern = AccessPattern(address, (1,), (1,))
-        operand = self.operand(pattern, item_bytes, channels, max_elements=1)
-        if isinstance(operand, MemoryFault):
-            return operand
-        return operand.read_element(0)
 
 
 def _count_problem(pattern: Pattern, item_bytes: int, channels: int) -> str | None:

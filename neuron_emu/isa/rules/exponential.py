@@ -9,15 +9,14 @@ from neuron_emu.isa.families.tensor_scalar import EXPONENTIAL
 from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
+from neuron_emu.isa.rules.immediates import check_seed
 from neuron_emu.isa.rules.predicates import operand_of
-from neuron_emu.isa.text import float_text
 
 __all__ = ["COMMANDS", "WIRED"]
 
 WIRED = ("mariana", "mariana_plus", "maverick")
 """The generations that bind 0x30 to a validator (isa-encoding.md 5.2)."""
 IDLE = AccumulatorCommand.IDLE
-LOAD = AccumulatorCommand.LOAD_ACCUMULATE
 COMMANDS = frozenset(AccumulatorCommand) - {AccumulatorCommand.ZERO}
 UNPACKED = frozenset((DType.FP32, DType.UINT32, DType.INT32))
 """Dtypes that are not processed in pairs (isa-encoding.md 6.5)."""
@@ -79,22 +78,7 @@ def has_valid_exponential_accum_cmd(r: Review) -> None:
         "accumulator_cmd",
         "IDLE, ACCUMULATE, ZERO_ACCUMULATE or LOAD_ACCUMULATE",
     )
-    inline = r.require(
-        (command == LOAD) | (r["imm1_src"] == 0),
-        "imm1_src",
-        "INSTRUCTION",
-        context=lambda: f"with {AccumulatorCommand(command).name}",
-        after=known,
-    )
-    r.require(
-        (command == LOAD) | (r["imm1.word"] == 0),
-        "imm1.word",
-        "0",
-        subject="imm1",
-        context=lambda: f"with {AccumulatorCommand(command).name}; only LOAD_ACCUMULATE has a seed",
-        actual=lambda: float_text(r["imm1.word"]),
-        after=known & inline,
-    )
+    check_seed(r, known)
 
 
 @rule(

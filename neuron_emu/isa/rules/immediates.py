@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuron_emu.isa.enums import DType, ImmediateSource
+from neuron_emu.isa.enums import AccumulatorCommand, DType, ImmediateSource
 from neuron_emu.isa.families import tensor_scalar
 from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES
 from neuron_emu.isa.rules.addresses import start_partition
@@ -18,8 +18,9 @@ from neuron_emu.isa.rules.predicates import (
     implies,
     window_text,
 )
+from neuron_emu.isa.text import float_text
 
-__all__ = ["POINTER_OPCODES"]
+__all__ = ["POINTER_OPCODES", "check_seed"]
 
 POINTER_OPCODES = frozenset((0x44, 0x54))
 """The deprecated forms whose opcode, not the selector, says pointer (dve-tensor-scalar.md 4.3)."""
@@ -144,4 +145,29 @@ def _check_width(r: Review, name: str, applies: Truth) -> None:
         actual=lambda: f"{word:#x}",
         leaf="ts_imm_chk",
         after=dtype_is_valid(r, "in_dtype"),
+    )
+
+
+def check_seed(r: Review, known: Truth) -> None:
+    """State that imm1 is an inline zero unless LOAD_ACCUMULATE takes its seed from it.
+
+    `known` tells whether the command is one that the opcode takes at all.
+    """
+    command = r["accumulator_cmd"]
+    loads = command == AccumulatorCommand.LOAD_ACCUMULATE
+    inline = r.require(
+        loads | (r["imm1_src"] == 0),
+        "imm1_src",
+        "INSTRUCTION",
+        context=lambda: f"with {AccumulatorCommand(command).name}",
+        after=known,
+    )
+    r.require(
+        loads | (r["imm1.word"] == 0),
+        "imm1.word",
+        "0",
+        subject="imm1",
+        context=lambda: f"with {AccumulatorCommand(command).name}; only LOAD_ACCUMULATE has a seed",
+        actual=lambda: float_text(r["imm1.word"]),
+        after=known & inline,
     )

@@ -19,8 +19,8 @@ from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, EXPONENTIAL
 from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.rules.core import Example, Review, Text, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid, dtype_list
+from neuron_emu.isa.rules.immediates import check_seed
 from neuron_emu.isa.rules.predicates import FOUR_BYTE_DTYPES, implies, operand_of
-from neuron_emu.isa.text import float_text
 
 __all__ = ["CACHE_INPUTS", "CACHE_OPCODES", "INTEGER_DTYPES"]
 
@@ -36,7 +36,6 @@ RIGHT_SHIFTS = frozenset((AluOp.ARITH_SHIFT_RIGHT, AluOp.LOGICAL_SHIFT_RIGHT))
 INTEGER_DTYPES = frozenset((*range(DType.INT8, DType.UINT16 + 1), DType.INT32, DType.UINT32))
 CACHE_INPUTS = frozenset((0x0D, 0x0E, 0x0F, 0x07, 0x06, 0x0A, 0x02, 0x03, 0x04, 0x05))
 CACHE_COMMANDS = frozenset((2, 3, 4))
-LOAD = AccumulatorCommand.LOAD_ACCUMULATE
 
 
 def _op_name(code: int) -> str:
@@ -364,22 +363,7 @@ def tensor_scalar_cache_accum_cmd(r: Review) -> None:
         "ACCUMULATE, ZERO_ACCUMULATE or LOAD_ACCUMULATE",
         context=f"in {opcode_name(r.opcode)}",
     )
-    inline = r.require(
-        (command == LOAD) | (r["imm1_src"] == 0),
-        "imm1_src",
-        "INSTRUCTION",
-        context=lambda: f"with {AccumulatorCommand(command).name}",
-        after=known,
-    )
-    r.require(
-        (command == LOAD) | (r["imm1.word"] == 0),
-        "imm1.word",
-        "0",
-        subject="imm1",
-        context=lambda: f"with {AccumulatorCommand(command).name}; only LOAD_ACCUMULATE has a seed",
-        actual=lambda: float_text(r["imm1.word"]),
-        after=known & inline,
-    )
+    check_seed(r, known)
 
 
 @rule(
