@@ -128,3 +128,13 @@ class TestExplain:
 
         assert answer.status == 0
         assert "(0x3ebc5a40)" in answer.out
+
+
+@pytest.mark.parametrize("function", ["exp", "ln"])
+def test_plot(tmp_path, function):
+    """A PNG picture, of both halves and with either scale."""
+    pytest.importorskip("matplotlib")
+    answer = neuron_emu("tables", "plot", function, "-o", tmp_path / "p.png")
+
+    assert answer.status == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n")

@@ -15,6 +15,8 @@ from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Octave, Profile
 __all__ = ["plot_error"]
 
 _SAMPLES = 4096
+_LARGEST_LINEAR = 10_000
+_MOST_LABELS = 40
 _SIGN = 0x80000000
 
 
@@ -53,20 +55,25 @@ def _draw_side(axis: Any, profile: Profile, side: tuple[Octave, ...], sign: int)
     stored = [octave for octave in side if octave.sections]
     highest = 1
     for octave in stored:
-        bits = _sampled(octave) | np.uint32(sign)
-        place, error = _errors(profile, bits)
+        place, error = _errors(profile, _sampled(octave) | np.uint32(sign))
         highest = max(highest, int(error.max(initial=0)))
         axis.plot(place, error, linewidth=0.5, color="tab:blue")
-    floor = -0.06 * highest
+    # Next to a zero of the function the distance in steps explodes: then the scale is logarithmic.
+    is_logarithmic = highest > _LARGEST_LINEAR
+    floor, bottom = (-1.0, -4.0) if is_logarithmic else (-0.06 * highest, -0.14 * highest)
     for octave in stored:
         count = len(octave.sections)
         edges = 1 + np.arange(count + 1) / (1 << octave.extract_size)
         axis.vlines(octave.exponent + np.log2(edges), floor, 0, linewidth=0.3, color="tab:red")
-        axis.text(octave.exponent + 0.5, floor, str(count), ha="center", va="top", fontsize=7)
-    axis.set_xticks(range(stored[0].exponent, stored[-1].exponent + 2))
-    axis.tick_params(axis="x", labelsize=7, rotation=90 if len(stored) > 40 else 0)
+        if len(stored) <= _MOST_LABELS:
+            axis.text(octave.exponent + 0.5, floor, str(count), ha="center", va="top", fontsize=7)
+    every = 1 + len(stored) // _MOST_LABELS
+    axis.set_xticks(range(stored[0].exponent, stored[-1].exponent + 2, every))
+    axis.tick_params(axis="x", labelsize=7)
     axis.grid(axis="x", linewidth=0.3)
-    axis.set_ylim(-0.14 * highest, 1.05 * highest)
+    if is_logarithmic:
+        axis.set_yscale("symlog", linthresh=1)
+    axis.set_ylim(bottom, (2 if is_logarithmic else 1.05) * highest)
     axis.set_ylabel("error in ULP\n(red: section edges, count below)")
 
 
