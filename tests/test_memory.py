@@ -341,6 +341,38 @@ class TestDirectOperands:
             operand.restore(saved)
             assert not memory.sbuf.written.any()
 
+    def test_a_large_area_is_looked_at_once(self) -> None:
+        """Parts of an area that was written are known; what lies beside it is not, nor gaps."""
+        memory = Memory(MARIANA)
+
+        def operand(address: int, n: int, channels: int = 128, step: int = 1) -> Operand:
+            pattern = AccessPattern(address, (step,), (n,))
+            return good(memory.operand(pattern, 4, channels, max_elements=n))
+
+        whole = operand(0x100, 256)
+        whole.write(np.ones((128, 256), np.uint32))
+        assert operand(0x100, 256).is_written()
+        assert operand(0x4FC, 1, channels=1).is_written()
+        assert not operand(0x104, 256).is_written()
+        assert not operand(0xFC, 256).is_written()
+
+        gaps = operand(0x2000, 128, step=2)
+        gaps.write(np.ones((128, 128), np.uint32))
+        assert not operand(0x2000, 255).is_written()
+
+    def test_a_large_area_is_forgotten_when_flags_are_cleared(self) -> None:
+        memory = Memory(MARIANA)
+        pattern = AccessPattern(0x100, (1,), (256,))
+        operand = good(memory.operand(pattern, 4, 128, max_elements=256))
+        saved = operand.save()
+        operand.write(np.ones((128, 256), np.uint32))
+        operand.restore(saved)
+
+        again = good(memory.operand(pattern, 4, 128, max_elements=256))
+        assert again.first_unwritten() == 0x100
+        again.write(np.ones((128, 256), np.uint32))
+        assert memory.sbuf.written[:, 0x100:0x500].all()
+
 
 class TestFaults:
     """First bad addresses worked out by hand; each fault names what would be accepted."""

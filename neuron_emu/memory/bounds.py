@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_emu.generation import MemoryGeometry
-from neuron_emu.memory.address import AccessPattern, Location, MemoryFault
+from neuron_emu.memory.address import Location, MemoryFault
 
 __all__ = ["INDEX_BYTES", "direct_fault", "index_fault", "indirect_data_fault", "reach"]
 
@@ -25,19 +25,24 @@ Dims = Sequence[tuple[int, int]]
 
 def reach(dims: Dims) -> tuple[int, int]:
     """Return the lowest and the highest element start, relative to the first element, in bytes."""
-    spans = [stride * (num - 1) for stride, num in dims]
-    return sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
+    low = high = 0
+    for stride, num in dims:
+        span = stride * (num - 1)
+        if span < 0:
+            low += span
+        else:
+            high += span
+    return low, high
 
 
 def direct_fault(
     location: Location,
     geometry: MemoryGeometry,
-    pattern: AccessPattern,
+    dims: Dims,
     item_bytes: int,
     channels: int,
 ) -> MemoryFault | None:
     """Return the first bad byte of a direct pattern that starts at `location`, or None."""
-    dims = [(step * item_bytes, num) for step, num in zip(pattern.step, pattern.num, strict=True)]
     limit = geometry.active_bytes - item_bytes
     low, high = reach(dims)
     in_partition = location.offset + low >= 0 and location.offset + high <= limit

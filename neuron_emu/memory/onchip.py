@@ -39,6 +39,7 @@ class Memory:
         self.sbuf = Space("sbuf", generation.sbuf, self.policy)
         psum = generation.psum
         self.psum = Space("psum", psum, self.policy) if psum is not None else None
+        self._spaces = {space.name: space for space in self.spaces}
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -48,7 +49,7 @@ class Memory:
     def space_named(self, name: str) -> Space:
         """Return the memory called `name`; raise InputError naming those that exist."""
         geometry_of(self.generation, name)
-        return next(space for space in self.spaces if space.name == name)
+        return self._spaces[name]
 
     def operand(
         self, pattern: Pattern, item_bytes: int, channels: int, *, max_elements: int
@@ -69,20 +70,15 @@ class Memory:
         location = locate(self.generation, start)
         if location is None:
             return self._nowhere("address", start)
-        geometry = geometry_of(self.generation, location.space)
-        fault = direct_fault(location, geometry, pattern, item_bytes, channels)
+        space = self._spaces[location.space]
+        dims = [
+            (step * item_bytes, num) for step, num in zip(pattern.step, pattern.num, strict=True)
+        ]
+        fault = direct_fault(location, space.geometry, dims, item_bytes, channels)
         fault = fault or _too_many(pattern.num_elements, max_elements, start)
         if fault is not None:
             return fault
-        steps = (step * item_bytes for step in pattern.step)
-        return DirectOperand(
-            self.space_named(location.space),
-            location.partition,
-            location.offset,
-            channels,
-            list(zip(steps, pattern.num, strict=True)),
-            item_bytes,
-        )
+        return DirectOperand(space, location.partition, location.offset, channels, dims, item_bytes)
 
     def _indirect(
         self, pattern: IndirectPattern, item_bytes: int, channels: int, max_elements: int
@@ -105,7 +101,7 @@ class Memory:
         offsets, unwritten = read_index(
             self.sbuf, index.partition, index.offset, num_elements, groups, group_size
         )
-        space = self.space_named(data.space)
+        space = self._spaces[data.space]
         fault = indirect_data_fault(data, space.geometry, offsets, item_bytes, channels, group_size)
         if fault is not None:
             return fault

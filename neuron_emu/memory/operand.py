@@ -23,8 +23,11 @@ Bits = npt.NDArray[np.unsignedinteger[Any]]
 """Elements as bits: unsigned integers of the element's width."""
 
 
-_ALL_FLAGS = np.uint32(0x01010101)
-"""Four written flags that are set, as one word of a view of the flags."""
+_DTYPES: dict[int, np.dtype[Any]] = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
+_ALL_WRITTEN = {
+    size: dtype.type(int.from_bytes(b"\x01" * size, "little")) for size, dtype in _DTYPES.items()
+}
+"""What a cell whose bytes were all written reads as in a view of the flags, by its size."""
 
 
 @frozen(eq=False)
@@ -43,7 +46,10 @@ class Operand(ABC):
     space, first_partition, channels, num_elements, item_bytes: what it covers.
     low, end: the first byte offset of a partition that it touches, and the first one past it.
     dtype: unsigned little-endian numpy type of an element.
+    is_dense: no byte between `low` and `end` is left out, nor visited twice.
     """
+
+    is_dense = False
 
     def __init__(
         self,
@@ -60,9 +66,8 @@ class Operand(ABC):
         self.num_elements = num_elements
         self.item_bytes = item_bytes
         self.low, self.end = byte_range
-        self.dtype: np.dtype[Any] = np.dtype(f"<u{item_bytes}")
-        # A cell whose bytes were all written reads as this in a view of the flags.
-        self._all_written = self.dtype.type(int.from_bytes(b"\x01" * item_bytes, "little"))
+        self.dtype: np.dtype[Any] = _DTYPES[item_bytes]
+        self._all_written = _ALL_WRITTEN[item_bytes]
         self._written_in_epoch = -1
 
     @abstractmethod
@@ -128,8 +133,18 @@ class Operand(ABC):
             )
         self._store(values)
         if self._written_in_epoch != self.space.epoch:
-            self._mark()
+            if not self._is_known_written():
+                self._mark()
+                self._know_written()
             self._written_in_epoch = self.space.epoch
+
+    def _is_known_written(self) -> bool:
+        return self.space.is_known_written(self.first_partition, self.channels, self.low, self.end)
+
+    def _know_written(self) -> None:
+        """Remember that all bytes were written, where the elements leave none out."""
+        if self.is_dense:
+            self.space.know_written(self.first_partition, self.channels, self.low, self.end)
 
     def overlaps(self, other: Operand) -> bool:
         """Return whether the byte ranges of both meet in some partition.
@@ -174,26 +189,32 @@ class DirectOperand(Operand):
         super().__init__(space, first_partition, channels, num_elements, item_bytes, byte_range)
         self.offset = offset
         self.dims = _merged(dims)
-        self.view: Bits = self._strided(space.data, dims)
+        self._pattern_dims = dims
         # One run per lane needs no copy to become [channels, num_elements].
         self._run: Bits | None = None
-        self._target = self.view
         if len(self.dims) <= 1:
             stride = self.dims[0][0] if self.dims else item_bytes
             self._target = self._strided(space.data, [(stride, num_elements)])
             self._run = self._target.view()
             self._run.flags.writeable = False
+        else:
+            self._target = self.view
         self.is_injective = _is_injective(self.dims)
+        self.is_dense = self.is_injective and self.end - self.low == num_elements * item_bytes
 
     def _strided(self, array: npt.NDArray[Any], dims: Dims) -> Bits:
         row_bytes = self.space.data.shape[1]
-        return np.ndarray(
-            (self.channels, *(num for _, num in reversed(dims))),
-            self.dtype,
-            array,
-            self.first_partition * row_bytes + self.offset,
-            (row_bytes, *(stride for stride, _ in reversed(dims))),
-        )
+        shape, strides = [self.channels], [row_bytes]
+        for stride, num in reversed(dims):
+            shape.append(num)
+            strides.append(stride)
+        start = self.first_partition * row_bytes + self.offset
+        return np.ndarray(shape, self.dtype, array, start, strides)
+
+    @cached_property
+    def view(self) -> Bits:
+        """The pattern as numpy sees it."""
+        return self._strided(self.space.data, self._pattern_dims)
 
     def read(self) -> Bits:
         if self._run is not None:
@@ -237,8 +258,10 @@ class DirectOperand(Operand):
         epoch = self.space.epoch
         if self._written_in_epoch == epoch:
             return True
-        if not bool((self._cell_flags == self._all_written).all()):
-            return False
+        if not self._is_known_written():
+            if not bool((self._cell_flags == self._all_written).all()):
+                return False
+            self._know_written()
         self._written_in_epoch = epoch
         return True
 
@@ -416,7 +439,7 @@ def read_index(
     columns = offset // INDEX_BYTES + element // group_size
     offsets = space.data.view("<u4")[rows, columns].astype(np.int64)
     flags = space.written.view("<u4")[rows, columns]
-    unwritten = flags != _ALL_FLAGS
+    unwritten = flags != _ALL_WRITTEN[INDEX_BYTES]
     if not unwritten.any():
         return offsets, None
     group, first = first_in_stream(unwritten)

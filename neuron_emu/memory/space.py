@@ -10,6 +10,8 @@ from neuron_emu.policy import Policy
 
 __all__ = ["Space"]
 
+_LEAST_KNOWN_BYTES, _MOST_KNOWN_AREAS = 1 << 14, 8
+
 
 class Space:
     """The active bytes of SBUF or PSUM.
@@ -29,10 +31,36 @@ class Space:
         self.data = _initial_bytes(name, geometry, policy)
         self.written: npt.NDArray[np.bool_] = np.zeros(self.data.shape, dtype=np.bool_)
         self.epoch = 0
+        self._known_written: list[tuple[int, int, int, int]] = []
 
     def flags_cleared(self) -> None:
         """Say that `written` flags may have been cleared; whoever clears some must call this."""
         self.epoch += 1
+        self._known_written.clear()
+
+    def is_known_written(self, first: int, channels: int, low: int, end: int) -> bool:
+        """Tell whether bytes `low` to `end` of partitions are in an area known to be written.
+
+        True is certain, False is not: the flags of large areas take longer to look at than this.
+        """
+        last = first + channels
+        for from_partition, to_partition, from_byte, to_byte in self._known_written:
+            if (
+                from_partition <= first
+                and last <= to_partition
+                and from_byte <= low
+                and end <= to_byte
+            ):
+                return True
+        return False
+
+    def know_written(self, first: int, channels: int, low: int, end: int) -> None:
+        """Remember an area in which every byte was written, if it is large."""
+        if channels * (end - low) < _LEAST_KNOWN_BYTES:
+            return
+        if len(self._known_written) == _MOST_KNOWN_AREAS:
+            del self._known_written[0]
+        self._known_written.append((first, first + channels, low, end))
 
     def address(self, partition: int, offset: int) -> int:
         """Return the local address of a byte."""
