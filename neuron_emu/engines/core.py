@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.result_tables import ResultTables
 from neuron_emu.engines.sequencer import SyncChange
+from neuron_emu.engines.staging import Staging
 from neuron_emu.errors import InputError
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import AddressMarker, DType, Engine, ImmediateSource, member
@@ -155,6 +156,7 @@ class EngineState:
     library: TableLibrary
     tables: ResidentTables | None = None
     result_tables: ResultTables = field(factory=ResultTables)
+    staging: Staging = field(factory=Staging)
     latches: dict[str, Any] = field(factory=dict)
     position: int = 0
     num_words: int = 0

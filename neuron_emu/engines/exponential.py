@@ -12,6 +12,7 @@ from attrs import define
 from neuron_emu.engines import alu
 from neuron_emu.engines.core import EngineState, Problem
 from neuron_emu.engines.result_tables import ResultTable
+from neuron_emu.engines.staging import BLOCK, lane_blocks
 from neuron_emu.engines.worker import (
     ACCUMULATING,
     Accumulation,
@@ -25,7 +26,7 @@ from neuron_emu.engines.worker import (
 from neuron_emu.isa.enums import AccumulatorCommand, AluOp, DType
 from neuron_emu.isa.families.tensor_scalar import TensorScalar
 from neuron_emu.memory import Bits
-from neuron_emu.numerics import from_float32, subtract, to_float32
+from neuron_emu.numerics import from_float32, storage_dtype, subtract, to_float32
 from neuron_emu.pwp.evaluate import CompiledProfile
 
 __all__ = ["ExponentialDatapath", "prepare"]
@@ -48,23 +49,37 @@ class ExponentialDatapath:
         """Return output bits and the values to add; see `Datapath`."""
         table = self._table(bits, scalars)
         if table is not None:
-            return table.bits.take(bits), None if start is None else table.taken.take(bits)
+            staging = self.state.staging
+            taken = None if start is None else table.look_up_taken(bits, staging)
+            return table.look_up(bits, staging), taken
         return self._compute_directly(bits, scalars.first_float)
 
     def _compute_directly(self, bits: Bits, maximum: Float32s) -> tuple[Bits, Float32s]:
         state = self.state
         x = to_float32(bits, self.in_dtype, state.formats)
-        results = self._evaluate(subtract(x, maximum))
-        out = from_float32(results, self.out_dtype, state.formats, random=state.random)
+        room = state.staging.empty(x.shape, np.float32) if x.size > BLOCK else None
+        results = self._evaluate(x, maximum, room)
+        out = self._converted(results)
         if state.policy.acc_source == "after_conversion":
             results = to_float32(out, self.out_dtype, state.formats)
         return out, results
 
-    def _evaluate(self, values: Float32s) -> Float32s:
+    def _evaluate(self, x: Float32s, maximum: Float32s, out: Float32s | None = None) -> Float32s:
         policy = self.state.policy
         return self.profile.evaluate(
-            values, evaluator=policy.evaluator, nan=policy.nan, fma=policy.fma
+            x, evaluator=policy.evaluator, nan=policy.nan, fma=policy.fma, minus=maximum, out=out
         )
+
+    def _converted(self, results: Float32s) -> Bits:
+        """Return the output bits, converted some lanes at a time: then they stay in the cache."""
+        state, dtype = self.state, self.out_dtype
+        if results.size <= BLOCK or dtype == DType.FP32:
+            return from_float32(results, dtype, state.formats, random=state.random)
+        out: Bits = state.staging.empty(results.shape, storage_dtype(dtype))
+        for lanes in lane_blocks(results.shape):
+            # Rows one after the other draw the random numbers of the whole.
+            out[lanes] = from_float32(results[lanes], dtype, state.formats, random=state.random)
+        return out
 
     def _table(self, bits: Bits, scalars: Latched) -> ResultTable | None:
         state = self.state
@@ -81,7 +96,8 @@ class ExponentialDatapath:
     def stations(self, bits: Bits, scalars: Latched) -> list[Station]:
         """Return profile, affine, control, bucket, cubic and result stations."""
         x = to_float32(bits, self.in_dtype, self.state.formats)
-        v = subtract(x, scalars.first_float[0])
+        maximum = scalars.first_float[0]
+        v = subtract(x, maximum)
         affine = {
             "input": f"{bits[0]:#x}",
             "x": first_float(x),
@@ -94,7 +110,9 @@ class ExponentialDatapath:
         evaluator = self.state.policy.evaluator
         if evaluator != "exact":
             found += self.profile.station(v[0]).as_events()
-        found.append(("result", {"evaluator": evaluator, "y": first_float(self._evaluate(v))}))
+        found.append(
+            ("result", {"evaluator": evaluator, "y": first_float(self._evaluate(x, maximum))})
+        )
         return found
 
 

@@ -157,7 +157,8 @@ class FunctionUnit:
         """
         table = self._table(bits, scalars)
         if table is not None:
-            return table.bits.take(bits), table.taken.take(bits)
+            staging = self.state.staging
+            return table.look_up(bits, staging), table.look_up_taken(bits, staging)
         return self.compute_directly(bits, scalars)
 
     def compute_directly(self, bits: Bits, scalars: Scalars) -> tuple[Bits, Float32s]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from attrs import define, field, frozen
 
+from neuron_emu.engines.staging import BLOCK, Staging, lane_blocks
 from neuron_emu.memory import Bits
 
 __all__ = ["ResultTable", "ResultTables"]
@@ -27,6 +29,24 @@ class ResultTable:
 
     bits: Bits
     taken: npt.NDArray[np.float32]
+
+    def look_up(self, inputs: Bits, staging: Staging) -> Bits:
+        """Return the output bits of inputs [channels, n]."""
+        return _looked_up(self.bits, inputs, staging)
+
+    def look_up_taken(self, inputs: Bits, staging: Staging) -> npt.NDArray[np.float32]:
+        """Return the values that an accumulator takes, [channels, n]."""
+        return _looked_up(self.taken, inputs, staging)
+
+
+def _looked_up(answers: npt.NDArray[Any], inputs: Bits, staging: Staging) -> npt.NDArray[Any]:
+    if inputs.size <= BLOCK:
+        return answers.take(inputs)
+    found = staging.empty(inputs.shape, answers.dtype)
+    for lanes in lane_blocks(inputs.shape):
+        # Every input has an answer, so the mode clips nothing; it spares a second copy.
+        answers.take(staging.index(inputs[lanes]), out=found[lanes], mode="clip")
+    return found
 
 
 @define(eq=False)
@@ -60,7 +80,7 @@ class ResultTables:
             return None
         every_input = np.arange(inputs, dtype=f"<u{item_bytes}")[None, :]
         bits, taken = compute(every_input)
-        table = ResultTable(bits.reshape(-1), np.ascontiguousarray(taken).reshape(-1))
+        table = ResultTable(bits.flatten(), taken.flatten())
         self.tables[key] = table
         self.demand.pop(key, None)
         if len(self.tables) > _MOST_TABLES:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_emu.errors import InputError
+from neuron_emu.numerics import subtract
 from neuron_emu.pwp import exact
 from neuron_emu.pwp.arithmetic import (
     add_float32,
@@ -84,6 +85,7 @@ class _Buffers:
             whole = getattr(parent, name) if parent else np.empty((length, *shape), dtype)
             return whole[:length]
 
+        self.v = part("v", np.float32)
         self.index = part("index", np.int64)
         self.rows = part("rows", np.float64, 4)
         self.t = part("t", np.float32)
@@ -99,12 +101,34 @@ class _Buffers:
         self.x, self.d0, self.d1, self.addend = (singles[:, i] for i in range(4))
         self.d2, self.d3 = self.rows[:, 2], self.rows[:, 3]
         self.cube_bits = self.cube.view(np.uint64)
+        self.top_bits = self.low.view(np.uint32)
 
     def head(self, length: int) -> _Buffers:
         return _Buffers(length, self)
 
 
 _scratch = _Scratch()
+
+
+def _parts(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
+    """Cut [lanes, n] elements into blocks: whole lanes, or pieces of one where they are long."""
+    lanes, length = shape
+    if length > _BLOCK:
+        starts = range(0, length, _BLOCK)
+        return [
+            (slice(lane, lane + 1), slice(start, start + _BLOCK))
+            for lane in range(lanes)
+            for start in starts
+        ]
+    many = _BLOCK // max(length, 1)
+    return [
+        (slice(lane, lane + many), slice(None)) for lane in range(0, lanes if length else 0, many)
+    ]
+
+
+def _flat(values: Floats, minus: Floats | None = None) -> Floats:
+    difference = values if minus is None else subtract(values, minus)
+    return np.ascontiguousarray(difference).reshape(-1)
 
 
 class CompiledProfile:
@@ -125,8 +149,10 @@ class CompiledProfile:
         nan: str = "fallthrough",
         fma: str = "off",
         slope: Floats | float | None = None,
+        minus: Floats | None = None,
+        out: Floats | None = None,
     ) -> Floats:
-        """Return f(values), float32 of the same shape.
+        """Return f(values), or f(values - minus), float32 of the same shape.
 
         Parameters
         ----------
@@ -134,50 +160,64 @@ class CompiledProfile:
         nan: `fallthrough` or `profile`, for `pwp` only.
         fma: `off` or `on`, for `silicon` only.
         slope: what parametric ReLU multiplies negative inputs by; broadcast against `values`.
+        minus: float32 [1, 1], or [lanes, 1] beside values [lanes, n]; see `numerics.subtract`.
+        out: C-contiguous float32 of the same shape, which may take the result.
 
         Raises InputError for another dtype than float32, an unknown choice, a missing slope, or an
         input that no section covers ("Unhandled section in simulation").
         """
         if values.dtype != np.float32:
             raise InputError(f"values must be float32, not {values.dtype}")
-        flat = values
-        if values.ndim != 1 or not values.flags.c_contiguous:
-            flat = np.ascontiguousarray(values).reshape(-1)
         if self.table.takes_slope:
-            return self._parametric(flat, slope, values.shape)
+            return self._parametric(_flat(values, minus), slope, values.shape)
         if evaluator == "pwp" and nan in ("fallthrough", "profile"):
-            result = self._in_blocks(self._pwp_block, flat, nan=nan)
+            result = self._in_blocks(self._pwp_block, values, minus, out, nan=nan)
         elif evaluator == "silicon" and fma == "off":
-            result = self._in_blocks(self._silicon_block, flat, fma=fma)
+            result = self._in_blocks(self._silicon_block, values, minus, out, fma=fma)
         elif evaluator == "silicon" and fma == "on":
-            result = self._general(flat, fma=fma)
+            result = self._general(_flat(values, minus), fma=fma)
         elif evaluator == "exact":
-            result = exact.evaluate(self.table.name, flat)
+            result = exact.evaluate(self.table.name, _flat(values, minus))
         else:
             raise InputError(
                 "evaluator must be pwp (nan fallthrough or profile), silicon (fma off or on) or"
                 f" exact, not {evaluator!r} (nan {nan!r}, fma {fma!r})"
             )
-        return result if values.ndim == 1 else result.reshape(values.shape)
+        return result if result.shape == values.shape else result.reshape(values.shape)
 
     def _in_blocks(
-        self, block: Callable[[Floats, Floats], None], values: Floats, **general: str
+        self,
+        block: Callable[[Floats, Floats], None],
+        values: Floats,
+        minus: Floats | None,
+        out: Floats | None,
+        **general: str,
     ) -> Floats:
         """Evaluate piece by piece with a fast block; what comes out as NaN goes the general way."""
         if self._cells is None:
             self._seen += values.size
             if self._seen < _CELLS_PAY_AFTER:
-                return self._general(values, **general)
+                return self._general(_flat(values, minus), **general)
             self._cells = build_cells(self.table)
-        result = np.empty(values.size, np.float32)
+        whole = np.empty(values.shape, np.float32) if out is None else out
+        result = whole
+        if minus is None or values.ndim != 2:
+            values, result = _flat(values).reshape(1, -1), whole.reshape(1, -1)
         with np.errstate(all="ignore"):
-            for start in range(0, values.size, _BLOCK):
-                piece, out = values[start : start + _BLOCK], result[start : start + _BLOCK]
-                block(piece, out)
+            for part in _parts(values.shape):
+                piece, done = values[part], result[part].reshape(-1)
+                if minus is None:
+                    v = piece.reshape(-1)
+                else:
+                    v = _scratch.of_length(done.size).v
+                    less = minus if len(minus) == 1 else minus[part[0]]
+                    np.subtract(piece, less, out=v.reshape(piece.shape))
+                block(v, done)
                 # argmin is the quickest reduction that numpy has, and finds the first NaN.
-                if math.isnan(out.item(out.argmin())):
-                    self._settle(piece, out, general)
-        return result
+                if math.isnan(done.item(done.argmin())):
+                    # Which NaN a subtraction makes is the host's choice until here.
+                    self._settle(v if minus is None else _flat(piece, less), done, general)
+        return whole
 
     def _settle(self, values: Floats, out: Floats, general: dict[str, str]) -> None:
         where = np.flatnonzero(np.isnan(out))
@@ -195,7 +235,9 @@ class CompiledProfile:
     def _gather(self, values: Floats) -> _Buffers:
         """Fetch the cells of a block and compute t."""
         s = _scratch.of_length(values.size)
-        np.right_shift(values.view(np.uint32), self._shift, out=s.index)
+        # Shifted as they are and then widened: numpy would widen in small pieces.
+        np.right_shift(values.view(np.uint32), self._shift, out=s.top_bits)
+        s.index[...] = s.top_bits
         self._cells.take(s.index, axis=0, out=s.rows, mode="clip")  # type: ignore[union-attr]
         np.subtract(values, s.x, out=s.t)
         return s

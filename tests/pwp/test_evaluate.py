@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 
 from neuron_emu.errors import InputError
+from neuron_emu.numerics import subtract
 from neuron_emu.pwp.arithmetic import cubic_silicon
 from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
 from neuron_emu.pwp.lookup import from_profile
@@ -321,3 +322,24 @@ def test_a_made_nan_is_the_default_one():
 
     assert _evaluate(profile, words).tolist() == [0x7FC00000, 0x7FC00ABC, 0xFFC00001]
     assert _evaluate(made, words)[0] == 0x7FC00000
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (128, 1), (7, 5000), (2, 30_000)])
+@pytest.mark.parametrize("lanes", [1, None])
+@pytest.mark.parametrize("nan", ["fallthrough", "profile"])
+def test_a_difference_is_subtracted_first(shape, lanes, nan):
+    """Infinities, NaN and numbers on both sides, with and without room for the result."""
+    exp = load_profile("exp")
+    words = random_bits(shape[0] * shape[1], seed=6).reshape(shape)
+    words[:, ::3] = words[:, ::3] & np.uint32(0x007FFFFF) | np.uint32(0xBF800000)
+    words[0, 0] = 0x7F800000
+    values = words.view(np.float32)
+    minus = np.resize(np.float32([0.5, np.inf, -np.inf, 0, -3.25]), (lanes or shape[0], 1))
+    difference = np.ascontiguousarray(subtract(values, minus)).view(np.uint32)
+    expected = twin(exp, difference.reshape(-1), nan).reshape(shape)
+
+    compiled, room = _fresh(exp), np.empty(shape, np.float32)
+    got = compiled.evaluate(values, minus=minus, nan=nan)
+    compiled.evaluate(values, minus=minus, nan=nan, out=room)
+    assert np.array_equal(got.view(np.uint32), expected)
+    assert np.array_equal(room.view(np.uint32), expected)
