@@ -79,7 +79,7 @@ def after_idle(state: Accumulator, channels: int, policy: Policy) -> Accumulator
 
     The active lanes are undefined: their value is kept, or becomes NaN, by policy `acc_idle`.
     """
-    if policy.acc_idle == "keep" and state.undefined[:channels].all():
+    if policy.acc_idle == "keep" and np.count_nonzero(state.undefined[:channels]) == channels:
         return None
     after = state.copy()
     after.undefined[:channels], after.warned = True, False

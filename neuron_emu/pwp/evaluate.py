@@ -52,7 +52,7 @@ Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 
 _INFINITY = np.uint32(0x7F800000)
-_BLOCK = 12288
+_BLOCK = 1 << 15
 # Building the cells costs about as much as this many elements of the general way.
 _CELLS_PAY_AFTER = 1 << 15
 # A result is doubtful when its double lies this close, in ulps of the double, to a float32 tie.
@@ -199,25 +199,39 @@ class CompiledProfile:
             if self._seen < _CELLS_PAY_AFTER:
                 return self._general(_flat(values, minus), **general)
             self._cells = build_cells(self.table)
-        whole = np.empty(values.shape, np.float32) if out is None else out
-        result = whole
-        if minus is None or values.ndim != 2:
-            values, result = _flat(values).reshape(1, -1), whole.reshape(1, -1)
+        result = np.empty(values.shape, np.float32) if out is None else out
         with np.errstate(all="ignore"):
-            for part in _parts(values.shape):
-                piece, done = values[part], result[part].reshape(-1)
-                if minus is None:
-                    v = piece.reshape(-1)
-                else:
-                    v = _scratch.of_length(done.size).v
-                    less = minus if len(minus) == 1 else minus[part[0]]
-                    np.subtract(piece, less, out=v.reshape(piece.shape))
-                block(v, done)
-                # argmin is the quickest reduction that numpy has, and finds the first NaN.
-                if math.isnan(done.item(done.argmin())):
-                    # Which NaN a subtraction makes is the host's choice until here.
-                    self._settle(v if minus is None else _flat(piece, less), done, general)
-        return whole
+            if 0 < values.size <= _BLOCK:
+                self._one_block(block, values, minus, result, general)
+                return result
+            pieces = result
+            if minus is None or values.ndim != 2:
+                values, pieces = _flat(values).reshape(1, -1), result.reshape(1, -1)
+            for lanes, columns in _parts(values.shape):
+                less = minus if minus is None or len(minus) == 1 else minus[lanes]
+                piece, room = values[lanes, columns], pieces[lanes, columns]
+                self._one_block(block, piece, less, room, general)
+        return result
+
+    def _one_block(
+        self,
+        block: Callable[[Floats, Floats], None],
+        values: Floats,
+        minus: Floats | None,
+        out: Floats,
+        general: dict[str, str],
+    ) -> None:
+        flat = out.reshape(-1)
+        if minus is None:
+            v = values.reshape(-1)
+        else:
+            v = _scratch.of_length(flat.size).v
+            np.subtract(values, minus, out=v.reshape(values.shape))
+        block(v, flat)
+        # argmin is the quickest reduction that numpy has, and finds the first NaN.
+        if math.isnan(flat.item(flat.argmin())):
+            # Which NaN a subtraction makes is the host's choice until here.
+            self._settle(v if minus is None else _flat(values, minus), flat, general)
 
     def _settle(self, values: Floats, out: Floats, general: dict[str, str]) -> None:
         where = np.flatnonzero(np.isnan(out))
