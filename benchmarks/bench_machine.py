@@ -54,12 +54,12 @@ def best(call: Callable[[], object], repeat: int) -> float:
     return min(times)
 
 
-def machine_with_input(n: int = 8192) -> Machine:
-    """Return a machine that holds exp and normal inputs in every lane."""
+def machine_with_input(n: int = 8192, dtype: str = "fp32") -> Machine:
+    """Return a machine that holds exp and normal inputs of `dtype` in every lane."""
     machine = Machine()
     machine.preload("exp_and_others")
     values = np.random.default_rng(0).normal(size=(128, n)).astype(np.float32)
-    machine.write(f"sbuf:0+0x1000:fp32[128,{n}]", values)
+    machine.write(f"sbuf:0+0x1000:{dtype}[128,{n}]", values)
     return machine
 
 
@@ -77,7 +77,7 @@ def small_words(repeat: int) -> None:
     print(f"{'one word over and over':36} {'words/s':>10} {'undo costs':>10}")
     for name, word in words.items():
         program = Program.of(word * num_words)
-        machine = machine_with_input(8)
+        machine = machine_with_input(512, "bf16" if "bf16" in name else "fp32")
         machine.run(Program.of(exponential("bf16", "bf16", 512) * 2))
         if not machine.run(program).is_clean:
             raise SystemExit(f"{name} must run without a fault")
@@ -99,7 +99,7 @@ def different_words(repeat: int) -> None:
     program = Program.of(data)
 
     def first_time() -> float:
-        machine = machine_with_input()
+        machine = machine_with_input(dtype="bf16")
         start = time.perf_counter()
         machine.run(program)
         return time.perf_counter() - start
@@ -112,7 +112,7 @@ def large_words(repeat: int) -> None:
     """Print the time of an element of large words as a ratio to `np.exp` on float32."""
     print(f"\n{'large words':36} {'ns/element':>10} {'x np.exp':>10}")
     for name, n, dtype in (("fp32 [128,8192]", 8192, "fp32"), ("bf16 [128,2048]", 2048, "bf16")):
-        machine = machine_with_input()
+        machine = machine_with_input(n, dtype)
         values = machine.read(f"sbuf:0+0x1000:{dtype}[128,{n}]")
         out = np.empty_like(values)
         with np.errstate(all="ignore"):
