@@ -65,7 +65,8 @@ class Policy:
     )
     tables: str = _row(
         "auto|strict",
-        "an engine with no set loaded takes the lowest set that holds the function, once told",
+        "an engine with no set loaded takes the lowest set that holds the function, once told;"
+        " strict faults, for the functions that every set holds as well",
         "design.md 2",
     )
     dve_act_ops: str = _row(

@@ -138,3 +138,31 @@ def test_plot(tmp_path, function):
 
     assert answer.status == 0
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+class TestDirectory:
+    def test_blobs_can_be_looked_at(self, tmp_path):
+        """`show` and `eval` take a directory of packed sets as `run` does."""
+        np.save(tmp_path / "x.npy", np.float32([0.5]))
+        neuron_emu("tables", "blobs", "exp_and_others", "-o", tmp_path / "b")
+        directory = ("--tables", tmp_path / "b")
+        arrays = ("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+        page = neuron_emu("tables", "show", "exp", *directory)
+        answer = neuron_emu("tables", "eval", "exp", *arrays, *directory)
+
+        assert page.out == neuron_emu("tables", "show", "exp").out
+        assert answer.status == 0
+        assert np.load(tmp_path / "y.npy").view(np.uint32) == 0x3FD308B1
+
+    @pytest.mark.parametrize("name", ["exp_and_others_ctrl.bin", "exp_and_others.json"])
+    def test_damage_is_found_before_anything_runs(self, tmp_path, name):
+        """Exit 2, no dump, even when words come before the first use of a table."""
+        neuron_emu("tables", "blobs", "exp_and_others", "-o", tmp_path)
+        data = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(data[: len(data) // 2])
+        dump = ("--dump", f"sbuf:0+0x2000:fp32[1,4]={tmp_path / 'd.npy'}")
+        answer = neuron_emu("run", "--tables", tmp_path, *dump, "programs/exp.toml")
+
+        assert answer.status == 2
+        assert name in answer.err
+        assert not (tmp_path / "d.npy").exists()

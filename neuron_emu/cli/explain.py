@@ -55,6 +55,8 @@ def function_page(topic: str, x: str | None) -> str:
         return profile_page(name, profile) + "\n"
     compiled = compile_profile(profile)
     value = _number(x)
+    if profile.takes_slope:
+        raise InputError(f"{name} takes its slope from the instruction; see tables eval --slope")
     exact = compiled.evaluate(np.array([value], np.float32), evaluator="exact")[0]
     return walk_page(name, compiled, value, exact) + "\n"
 

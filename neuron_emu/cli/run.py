@@ -50,7 +50,9 @@ class _Job:
 @click.option("--load", "loads", multiple=True, metavar="SPEC=FILE.npy", help="Fill memory.")
 @click.option("--dump", "dumps", multiple=True, metavar="SPEC=FILE.npy|-", help="Write memory.")
 @click.option("--preload", metavar="SET", help="Function set resident at the start.")
-@click.option("--tables", metavar="DIR", help="Directory of profile JSON files to use.")
+@click.option(
+    "--tables", metavar="DIR", help="Directory of profile JSON files or packed sets to use."
+)
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
 @click.option("--trace", metavar="FILE.jsonl|FILE|-", help="Write each station of each word.")
 @click.option("--sanitize", is_flag=True, help="Report races, unwritten reads, NaNs made.")

@@ -49,7 +49,7 @@ from neuron_emu.isa.families.unpublished import (
     TEST_EVENT_SEM,
     WRITE,
 )
-from neuron_emu.isa.opcodes import opcode_name
+from neuron_emu.isa.opcodes import engines_of, opcode_name
 
 __all__ = ["KERNELS", "Kernel", "find_kernel", "route_stations"]
 
@@ -82,13 +82,19 @@ _UNPUBLISHED = Kernel(handler="unpublished", prepare=control.prepare_unpublished
 _LOADER = Kernel(handler="Loader", prepare=control.prepare_loader_mark)
 
 
-def _tensor_scalar(handler: str, *, worker: str = "Tensor-Scalar", cache: bool = False) -> Kernel:
+def _tensor_scalar(
+    handler: str,
+    *,
+    worker: str = "Tensor-Scalar",
+    cache: bool = False,
+    engines: frozenset[Engine] = frozenset((Engine.DVE,)),
+) -> Kernel:
     """Return the slot of a Tensor-Scalar opcode (dve-tensor-scalar.md 4)."""
     return Kernel(
         handler=handler,
         worker=worker,
         log=(f"S: {worker}",),
-        engines=frozenset((Engine.DVE,)),
+        engines=engines,
         prepare=tensor_scalar.prepare_cache if cache else tensor_scalar.prepare,
     )
 
@@ -102,7 +108,8 @@ KERNELS: dict[int, Kernel] = {
         engines=frozenset((Engine.DVE,)),
         prepare=exponential.prepare,
     ),
-    0x43: _tensor_scalar("TensorScalarArith"),
+    # activation-tables.md 1: the ACT firmware has it from CAYMAN on.
+    0x43: _tensor_scalar("TensorScalarArith", engines=ACT),
     0x53: _tensor_scalar("TensorScalarBitvec"),
     0x44: _tensor_scalar("TensorScalarPtrArith", worker="Tensor-Scalar-PTR"),
     0x54: _tensor_scalar("TensorScalarPtrBitvec", worker="Tensor-Scalar-PTR"),
@@ -175,6 +182,9 @@ def find_kernel(opcode: int, engine: Engine, generation: Generation) -> Kernel |
         return Problem("no_model", f"{name} decodes, but no model executes it yet")
     if engine not in kernel.engines:
         takers = ", ".join(sorted(e.name.lower() for e in kernel.engines))
+        if engine in engines_of(opcode, generation.core_version):
+            why = f"is taken by {engine.name.lower()}, but is modelled on {takers} only"
+            return Problem("no_model", f"{name} {why}")
         return Problem("opcode", f"{name} executes on {takers}, not on {engine.name.lower()}")
     return kernel
 

@@ -42,12 +42,18 @@ from neuron_emu.isa.alu_ops import (
     general_arith_ops,
     op_name,
 )
-from neuron_emu.isa.enums import AluOp, DType
+from neuron_emu.isa.enums import AluOp, DType, Engine
 from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES, POINTER_OPCODES, TensorScalar
 from neuron_emu.memory import Bits, Operand
 from neuron_emu.numerics import from_float32, storage_dtype, to_float32
 
 __all__ = ["prepare", "prepare_cache", "transposed"]
+
+_SCALAR_ENGINE_LIMITED = 3
+"""Core version whose Scalar engine has TENSOR_SCALAR for three pairs of operations only."""
+_ACT_OPS = frozenset(
+    ((AluOp.MULT, AluOp.ADD), (AluOp.MULT, AluOp.BYPASS), (AluOp.ADD, AluOp.BYPASS))
+)
 
 Float32s = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
@@ -235,6 +241,10 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
     if isinstance(dtypes, Problem):
         return dtypes
     opcode = word.header.opcode
+    if state.engine is Engine.ACT and state.generation.core_version == _SCALAR_ENGINE_LIMITED:
+        problem = _refused_on_act(word)
+        if problem is not None:
+            return problem
     datapath: Datapath | Problem = _two_stage(word, state, *dtypes)
     if isinstance(datapath, Problem):
         return datapath
@@ -251,6 +261,15 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
     if opcode != TRANSPOSE or isinstance(prepared, Problem):
         return prepared
     return _untileable(prepared.source) or prepared
+
+
+def _refused_on_act(word: TensorScalar) -> Problem | None:
+    """Return why ACT of CAYMAN does not take a word's operations (activation-tables.md 1)."""
+    if (word.op0, word.op1) in _ACT_OPS:
+        return None
+    pairs = ", ".join("/".join(op.name for op in pair) for pair in sorted(_ACT_OPS))
+    found = f"{op_name(word.op0)}/{op_name(word.op1)}"
+    return Problem("no_model", f"ACT of cayman takes the operations {pairs}, not {found}")
 
 
 def _two_stage(

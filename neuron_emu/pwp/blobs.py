@@ -30,6 +30,7 @@ from neuron_emu.pwp.manifest import (
     PackedSet,
 )
 from neuron_emu.pwp.profile import MANTISSA_BITS
+from neuron_emu.pwp.unpack import check_packed
 
 __all__ = ["blob_files", "read_packed", "write_packed"]
 
@@ -124,7 +125,7 @@ def read_packed(directory: Path, name: str) -> PackedSet:
     if len(set(names)) != len(names) or not names:
         root.key("profile_meta_data").fail("one entry for each function")
     _check_controls(controls, len(buckets), str(directory / f"{name}_ctrl.bin"))
-    return PackedSet(
+    packed = PackedSet(
         name=name,
         functions=functions,
         buckets=buckets,
@@ -134,6 +135,11 @@ def read_packed(directory: Path, name: str) -> PackedSet:
         exponent_buckets=_by_exponent(root, "func_exp_to_bkt_start_idx", names, len(buckets)),
         exponent_controls=_by_exponent(root, "func_exp_to_ctl_start_idx", names, len(controls)),
     )
+    try:
+        check_packed(packed)
+    except InputError as error:
+        raise InputError(str(error), place=str(path)) from None
+    return packed
 
 
 def _records(directory: Path, root: Node, kind: str, used_words: int) -> npt.NDArray[np.uint32]:

@@ -14,47 +14,69 @@ from attrs import define, field, frozen
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.blobs import read_packed
 from neuron_emu.pwp.evaluate import CompiledProfile
-from neuron_emu.pwp.functions import FUNCTION_SETS, FunctionSet, function_set
+from neuron_emu.pwp.functions import (
+    FUNCTION_SETS,
+    FUNCTIONS,
+    FunctionSet,
+    function_named,
+    function_set,
+)
 from neuron_emu.pwp.profile import Profile
 from neuron_emu.pwp.profile_json import read_profile
 from neuron_emu.pwp.store import load_profile, shipped_profiles
 from neuron_emu.pwp.tables import HardwareTables, compile_tables, unpack_tables
+from neuron_emu.pwp.unpack import unpack_profiles
 
 __all__ = ["ResidentTables", "TableLibrary"]
 
 
 @define(eq=False)
 class TableLibrary:
-    """The tables of a run, each read and packed when it is first needed."""
+    """The tables of a run. Those of a directory are all read at once, so that damage is found
+    before anything runs; shipped ones are packed when they are first needed.
+    """
 
     directory: Path | None = None
     _packed: dict[int, HardwareTables] = field(factory=dict)
+    _profiles: dict[str, Profile] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        if self.directory is not None and not self._names():
+        if self.directory is not None:
+            self._read_directory(self.directory)
+
+    def _read_directory(self, directory: Path) -> None:
+        try:
+            names = {path.stem for path in directory.glob("*.json")}
+        except OSError:
+            names = set()
+        for selected in FUNCTION_SETS:
+            if selected.name in names:
+                packed = read_packed(directory, selected.name)
+                self._packed[selected.index] = unpack_tables(selected, packed)
+                self._profiles.update(unpack_profiles(packed))
+        for name in sorted(names & {name for f in FUNCTIONS for name in f.profiles}):
+            self._profiles[name] = read_profile(directory / f"{name}.json")
+        if not self._profiles:
             raise InputError(
                 "must be a directory that holds profiles such as exp_400p.json, or packed sets"
                 " such as exp_and_others.json with their .bin files",
-                place=str(self.directory),
+                place=str(directory),
             )
-
-    def _names(self) -> set[str]:
-        """Return the profiles and sets that the directory has a JSON file of."""
-        assert self.directory is not None
-        known = {s.name for s in FUNCTION_SETS} | {m for s in FUNCTION_SETS for m in s.members}
-        try:
-            return {path.stem for path in self.directory.glob("*.json")} & known
-        except OSError:
-            return set()
 
     def profile(self, name: str) -> Profile:
         """Return a profile by its name; InputError when this source has none."""
         if self.directory is None:
             return load_profile(name)
-        path = self.directory / f"{name}.json"
-        if not path.is_file():
-            raise InputError(f"holds no {path.name}", place=str(self.directory))
-        return read_profile(path)
+        if name not in self._profiles:
+            raise InputError(f"holds no table for {name}", place=str(self.directory))
+        return self._profiles[name]
+
+    def holds(self, selected: FunctionSet, function: str) -> bool:
+        """Tell whether a set has a function and this source a table for it."""
+        names = shipped_profiles() if self.directory is None else tuple(self._profiles)
+        return any(
+            function_named(name).name == function and name in names for name in selected.members
+        )
 
     def install(self, selector: int | str) -> ResidentTables | None:
         """Return a set ready to be resident; None when no set has this index or name."""
@@ -66,7 +88,7 @@ class TableLibrary:
     def lowest_with(self, function: str) -> ResidentTables | None:
         """Return the set of the lowest index that holds a function."""
         for candidate in FUNCTION_SETS:
-            if candidate.holds(function):
+            if self.holds(candidate, function):
                 return ResidentTables(candidate, self)
         return None
 
@@ -81,12 +103,7 @@ class TableLibrary:
         return tables
 
     def _make(self, selected: FunctionSet) -> HardwareTables:
-        if self.directory is None:
-            names = shipped_profiles()
-        else:
-            if selected.name in self._names():
-                return unpack_tables(selected, read_packed(self.directory, selected.name))
-            names = tuple(self._names())
+        names = shipped_profiles() if self.directory is None else tuple(self._profiles)
         return compile_tables(
             selected, {name: self.profile(name) for name in selected.members if name in names}
         )

@@ -15,8 +15,10 @@ from neuron_emu.pwp.blobs import blob_files, read_packed, write_packed
 from neuron_emu.pwp.evaluate import compile_profile
 from neuron_emu.pwp.functions import function_set
 from neuron_emu.pwp.library import TableLibrary
+from neuron_emu.pwp.profile import differences
 from neuron_emu.pwp.store import load_profile
 from neuron_emu.pwp.tables import install, unpack_tables
+from neuron_emu.pwp.unpack import check_packed, unpack_profiles
 from tests.pwp.inputs import edge_bits, random_bits, special_bits
 
 SET = "exp_and_others"
@@ -163,3 +165,58 @@ class TestDamage:
             with contextlib.suppress(InputError):
                 unpack_tables(function_set(0), read_packed(files, SET))
             (files / name).write_bytes(original[name])
+
+
+class TestContradictions:
+    """Members that repeat each other must agree (activation-tables.md 6.2 to 6.5)."""
+
+    @pytest.mark.parametrize("index", range(21))
+    def test_every_set_unpacks_to_its_profiles(self, index):
+        """Packed and unpacked again, no live field differs from the shipped profile."""
+        packed = install(index).packed
+        check_packed(packed)
+
+        for name, profile in unpack_profiles(packed).items():
+            assert differences(profile, load_profile(name)) == ()
+
+    @pytest.mark.parametrize(
+        ("function", "key", "value"),
+        [
+            ("tanh_4p", "exp_offset", -13),
+            ("tanh_4p", "func_id", 7),
+            ("tanh_4p", "pos_small_signal_pwl_control", 777),
+            ("tanh_4p", "pos_large_signal_pwl_control", 918),
+            ("square_1p", "pwl_control_base_pos", 255),
+        ],
+    )
+    def test_entries(self, files, function, key, value):
+        """A live field that the set's indices contradict is refused and named."""
+        path = files / f"{SET}.json"
+        manifest = json.loads(path.read_text())
+        entries = manifest["profile_meta_data"]
+        next(e for e in entries if e["func_name"] == function)[key] = value
+        path.write_text(json.dumps(manifest))
+
+        with pytest.raises(InputError, match=rf"{SET}\.json: "):
+            read_packed(files, SET)
+
+    @pytest.mark.parametrize(
+        ("table", "function", "value"),
+        [
+            ("func_to_bkt_start_idx", "square", 1),
+            ("func_to_ctl_start_idx", "square", 3),
+            ("func_exp_to_bkt_start_idx", "tanh", {"-13": [815]}),
+        ],
+    )
+    def test_maps(self, files, table, function, value):
+        """The maps repeat what control words and clamps say."""
+        path = files / f"{SET}.json"
+        manifest = json.loads(path.read_text())
+        if isinstance(value, dict):
+            manifest[table][function] |= value
+        else:
+            manifest[table][function] = value
+        path.write_text(json.dumps(manifest))
+
+        with pytest.raises(InputError, match=rf"{SET}\.json: "):
+            read_packed(files, SET)
