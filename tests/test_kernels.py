@@ -189,3 +189,33 @@ def test_generations_agree(generation):
         run(TestSoftmaxTile.STREAMS, loads, generation=generation).read(spec),
         run(TestSoftmaxTile.STREAMS, loads).read(spec),
     )
+
+
+class TestTensorScalarOnAct:
+    """activation-tables.md 1: the ACT firmware has TENSOR_SCALAR from NC-v3 on."""
+
+    WORD = "TENSOR_SCALAR src=fp32@0x0[1][4] dst=fp32@0x100[1][4] channels=4 ops={ops} imm0=fp32@2 imm1=fp32@1"
+
+    def run_on(self, engine, ops, generation="mariana"):
+        machine = Machine(generation)
+        machine.write("sbuf:0+0:fp32[4,4]", normal((4, 4)))
+        fault = machine.run(program(**{engine: self.WORD.format(ops=ops)})).fault
+        return fault, machine.read("sbuf:0+0x100:fp32:bits[4,4]")
+
+    def test_same_as_on_the_vector_engine(self):
+        """Both run one worker."""
+        fault, on_act = self.run_on("act", "MULTIPLY,ADD")
+        _, on_dve = self.run_on("dve", "MULTIPLY,ADD")
+
+        assert fault is None
+        assert np.array_equal(on_act, on_dve)
+
+    def test_cayman_takes_three_pairs(self):
+        """(mult, add), (mult, -) and (add, -)."""
+        taken, _ = self.run_on("act", "MULTIPLY,ADD", "cayman")
+        refused, untouched = self.run_on("act", "MAX,BYPASS", "cayman")
+
+        assert taken is None
+        assert refused.name == "no_model"
+        assert "ACT of cayman takes the operations" in refused.message
+        assert not untouched.any()
