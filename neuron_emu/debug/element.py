@@ -12,20 +12,43 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 from attrs import frozen
 
 from neuron_emu.debug.history import Executed, is_part, read_operands
+from neuron_emu.debug.sources import Integers, contributing, is_scan
 from neuron_emu.engines.activation import PreparedActivation
 from neuron_emu.engines.core import Effects, EngineState, Problem
 from neuron_emu.engines.result_tables import ResultTables
 from neuron_emu.engines.streaming import Elementwise, PreparedStream
 from neuron_emu.engines.worker import PreparedTensorScalar
+from neuron_emu.isa.enums import DType
 from neuron_emu.memory import Bits, DirectOperand, IndirectOperand, Operand
+from neuron_emu.numerics import to_float32
 
-__all__ = ["OneElement", "compute_alone", "corresponding_element", "is_elementwise"]
+__all__ = ["Input", "OneElement", "compute_alone", "is_elementwise"]
 
 _DEEPEST = 3
+_FEW = 8
+"""Elements that are read one by one rather than with the whole operand."""
 _CUMULATIVE = 0xE6
+
+
+@frozen(eq=False)
+class Input:
+    """Elements of one lane of a source, ascending, with the bits that the word read there."""
+
+    role: str
+    operand: Operand
+    dtype: DType
+    lane: int
+    elements: Integers
+    bits: Bits
+
+    def floats(self, state: EngineState) -> npt.NDArray[np.float32]:
+        """Return the elements as the fp32 path takes them, float32 [n]."""
+        return to_float32(self.bits, self.dtype, state.formats)
 
 
 @frozen(eq=False)
@@ -38,8 +61,8 @@ class OneElement:
     bits: int
     stations: tuple[tuple[str, dict[str, Any]], ...]
     narrowed: Any
-    reads: tuple[tuple[str, int, Operand, int, int], ...]
-    """Role, bits, operand, lane and element of each memory source."""
+    reads: tuple[Input, ...]
+    """What it was made from in memory."""
 
 
 def is_elementwise(entry: Executed) -> bool:
@@ -52,15 +75,6 @@ def is_elementwise(entry: Executed) -> bool:
     if isinstance(prepared, PreparedStream):
         return isinstance(prepared.begin(), Elementwise)
     return False
-
-
-def corresponding_element(operand: Operand, written: Operand, element: int) -> int:
-    """Return the source element that belongs to one of the destination."""
-    if operand.num_elements == written.num_elements:
-        return element
-    if written.num_elements and operand.num_elements % written.num_elements == 0:
-        return element * (operand.num_elements // written.num_elements)
-    return 0
 
 
 @contextmanager
@@ -86,8 +100,8 @@ def compute_alone(
     if isinstance(effects, Problem):
         return effects
     destination, bits = effects.writes[number]
+    reads = _reads(entry, destination, bits, lane, element)
     with _undisturbed(state), _earlier_elements(entry, destination, bits, element):
-        reads = tuple(_reads(entry, destination, lane, element))
         if state.policy.rounding == "stochastic" or not is_elementwise(entry):
             return OneElement(int(bits[lane, element]), (), None, reads)
         if isinstance(entry.prepared, PreparedStream):
@@ -110,12 +124,51 @@ def _first(effects: Effects) -> Any:
 
 
 def _reads(
-    entry: Executed, destination: Operand, lane: int, element: int
-) -> Iterator[tuple[str, int, Operand, int, int]]:
-    for role, operand in read_operands(entry):
-        if lane < operand.channels:
-            at = corresponding_element(operand, destination, element)
-            yield role, int(operand.read_element(at)[lane]), operand, lane, at
+    entry: Executed, destination: Operand, bits: Bits, lane: int, element: int
+) -> tuple[Input, ...]:
+    """Return what an element was made from, with what the word read there."""
+    dtypes = {id(r.operand): r.dtype for r in entry.prepared.operands().read}
+    wanted = [
+        (role, operand, of, group)
+        for role, operand in read_operands(entry)
+        if lane < operand.channels
+        for of, group in contributing(entry, operand, destination, lane, np.array([element]))
+    ]
+    if is_scan(entry) and getattr(entry.prepared, "is_overlapping", False):
+        found = _read_in_order(wanted, destination, bits, element)
+    else:
+        with _earlier_elements(entry, destination, bits, element):
+            found = [_read_group(operand, of, group) for _, operand, of, group in wanted]
+    return tuple(
+        Input(role, operand, dtypes[id(operand)], of, group, values)
+        for (role, operand, of, group), values in zip(wanted, found, strict=True)
+    )
+
+
+def _read_group(operand: Operand, lane: int, elements: Integers) -> Bits:
+    if len(elements) > _FEW:
+        return np.asarray(operand.read()[lane, elements], operand.dtype)
+    return np.array([operand.read_element(int(e))[lane] for e in elements], operand.dtype)
+
+
+def _read_in_order(
+    wanted: list[tuple[str, Operand, int, Integers]],
+    destination: Operand,
+    bits: Bits,
+    element: int,
+) -> list[Bits]:
+    """Read as a scan does: each element when all before it have been written."""
+    found = [np.zeros(len(group), operand.dtype) for _, operand, _, group in wanted]
+    saved = destination.save()
+    try:
+        for now in range(element + 1):
+            for (_, operand, lane, group), values in zip(wanted, found, strict=True):
+                if now in group:
+                    values[group == now] = operand.read_element(now)[lane]
+            destination.write_element(now, bits[:, now])
+    finally:
+        destination.restore(saved)
+    return found
 
 
 @contextmanager

@@ -11,16 +11,20 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 from attrs import define, field
 
-from neuron_emu.debug.operands import element_at
+from neuron_emu.debug.operands import element_at, elements_at
 from neuron_emu.engines.core import EngineState, Prepared
 from neuron_emu.engines.sequencer import SyncChange
 from neuron_emu.isa.enums import Engine
 from neuron_emu.issue import Issued
 from neuron_emu.memory import Operand
 
-__all__ = ["Executed", "History", "read_operands"]
+__all__ = ["Executed", "History", "Written", "read_operands"]
+
+Integers = npt.NDArray[np.int64]
 
 _DEEPEST = 3
 _ROLES = {
@@ -29,6 +33,7 @@ _ROLES = {
     "second": "imm1",
     "sources0": "src0",
     "sources1": "src1",
+    "scalar": "imm",
 }
 """What users know the operands of the handlers by."""
 MAX_ENTRIES = 1 << 18
@@ -53,6 +58,16 @@ class Executed(NamedTuple):
     tables: bool
     registers: tuple[tuple[int, int], ...]
     sync: tuple[SyncChange, ...]
+
+
+class Written(NamedTuple):
+    """Bytes of a group that one word wrote: their numbers in the group, and the elements."""
+
+    entry: Executed
+    operand: Operand
+    lane: int
+    numbers: Integers
+    elements: Integers
 
 
 @define(eq=False)
@@ -87,14 +102,18 @@ class History:
                     return entry, operand, *found
         return None
 
-    def first_writer(self, space: str, partition: int, offset: int, after: int) -> Executed | None:
-        """Return the first word from a step on that wrote a byte."""
-        for entry in self.entries:
-            if entry.step >= after and any(
-                element_at(operand, space, partition, offset) for operand in entry.written
-            ):
-                return entry
-        return None
+    def last_writers(
+        self, space: str, partition: int, offsets: Integers, before: int
+    ) -> tuple[list[Written], Integers]:
+        """Return the last writers of bytes of a partition, and the numbers of those without."""
+        return _writers(self.before(before), space, partition, offsets)
+
+    def first_writers(
+        self, space: str, partition: int, offsets: Integers, after: int
+    ) -> tuple[list[Written], Integers]:
+        """Return the first writers of bytes from a step on, and the numbers of those without."""
+        later = (entry for entry in self.entries if entry.step >= after)
+        return _writers(later, space, partition, offsets)
 
     def last_accumulation(
         self, engine: Engine, lane: int, before: int | None = None
@@ -106,6 +125,24 @@ class History:
                 if lane < lanes:
                     return entry
         return None
+
+
+def _writers(
+    entries: Iterator[Executed], space: str, partition: int, offsets: Integers
+) -> tuple[list[Written], Integers]:
+    left = np.arange(len(offsets))
+    found = []
+    for entry in entries:
+        for operand in entry.written:
+            elements = elements_at(operand, space, partition, offsets[left])
+            hits = elements >= 0
+            if hits.any():
+                lane = partition - operand.first_partition
+                found.append(Written(entry, operand, lane, left[hits], elements[hits]))
+                left = left[~hits]
+        if not left.size:
+            break
+    return found, left
 
 
 def read_operands(entry: Executed) -> Iterator[tuple[str, Operand]]:

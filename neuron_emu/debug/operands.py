@@ -28,6 +28,7 @@ __all__ = [
     "WordOperand",
     "active_channels",
     "element_at",
+    "elements_at",
     "operand_of",
     "overlap_mask",
     "word_operands",
@@ -114,6 +115,25 @@ def element_at(operand: Operand, space: str, partition: int, offset: int) -> tup
     starts = operand.offsets_of_lane(lane)
     hits = np.flatnonzero((starts <= offset) & (offset < starts + operand.item_bytes))
     return (lane, int(hits[-1])) if hits.size else None
+
+
+def elements_at(
+    operand: Operand, space: str, partition: int, offsets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the last element in stream order that covers each byte, -1 where none does."""
+    lane = partition - operand.first_partition
+    found = np.full(len(offsets), -1, np.int64)
+    if operand.space.name != space or not 0 <= lane < operand.channels:
+        return found
+    if not ((offsets >= operand.low) & (offsets < operand.end)).any():
+        return found
+    starts = operand.offsets_of_lane(lane)
+    order = np.argsort(starts, kind="stable")  # of equal places the last element comes last
+    nearest = np.searchsorted(starts[order], offsets, side="right") - 1
+    elements = order[nearest]
+    covers = (nearest >= 0) & (offsets < starts[elements] + operand.item_bytes)
+    found[covers] = elements[covers]
+    return found
 
 
 def overlap_mask(operand: Operand, region: Operand) -> npt.NDArray[np.bool_] | None:

@@ -254,6 +254,9 @@ class Writer:
     element, lane, byte: position in the destination; -1 for an accumulator.
     what: the space and partition, or the accumulator lane, that was written.
     sources: what the element was made from, each with its own last writer.
+    group: the elements of the source that this word wrote, such as `0-1, 3`, where there were
+        several; `element`, `what` and `address` are those of the first.
+    elements: where they stood in the destination, likewise.
     """
 
     step: int
@@ -265,16 +268,22 @@ class Writer:
     address: int | None
     role: str = ""
     sources: tuple[Writer | Untouched, ...] = ()
+    group: str = ""
+    elements: str = ""
 
 
 @frozen
 class Untouched:
-    """A source that no recorded word wrote: loaded before the run, or never written."""
+    """A source that no recorded word wrote: loaded before the run, or never written.
+
+    `group` names the elements of the source for which that holds, where there were several.
+    """
 
     role: str
     what: str
     address: int | None
     note: str
+    group: str = ""
 
 
 @frozen(kw_only=True)

@@ -288,9 +288,14 @@ def _untouched(source: Untouched) -> str:
 def _writer_lines(source: Writer | Untouched, depth: int) -> list[str]:
     indent = "  " * depth
     role = f"{source.role} " if source.role else ""
+    if source.group:
+        several = "" if source.group.isdigit() else "s"
+        role += f"element{several} {source.group} from "
     if isinstance(source, Untouched):
         return [f"{indent}{role}{source.what}: {source.note}"]
     where = f"element {source.element} of lane {source.lane}"
+    if source.elements:
+        where = f"elements {source.elements} of lane {source.lane}"
     if source.element < 0:
         where = f"lane {source.lane}"
     byte = f", byte {source.byte}" if source.byte else ""

@@ -60,6 +60,13 @@ class Timeline:
         """Tell whether a byte was written before the debugger took over."""
         return bool(self.loaded[space][partition, offset // 8] >> (7 - offset % 8) & 1)
 
+    def were_loaded(
+        self, space: str, partition: int, offsets: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Tell of each byte of a partition whether it was written before the run."""
+        cells = self.loaded[space][partition, offsets // 8]
+        return np.asarray(cells >> (7 - offsets % 8) & 1, np.bool_)
+
     def set_recording(self, is_on: bool) -> None:
         """Begin or end to record what is needed for going back; the past so far is given up."""
         self.records = is_on

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from attrs import evolve, frozen
@@ -12,13 +12,14 @@ from neuron_emu.debug import probe
 from neuron_emu.debug.element import (
     OneElement,
     compute_alone,
-    corresponding_element,
     is_elementwise,
 )
 from neuron_emu.debug.exact import decimal_text, source_of_truth, ulps
 from neuron_emu.debug.history import Executed, History, read_operands
+from neuron_emu.debug.inputs import first_not_finite, input_stations
 from neuron_emu.debug.losses import Losses
 from neuron_emu.debug.records import Place, Station, Untouched, Why, Writer
+from neuron_emu.debug.sources import Integers, contributing, ranges_text
 from neuron_emu.debug.timeline import Timeline
 from neuron_emu.engines.accumulator_read import PreparedAccumulatorRead
 from neuron_emu.engines.core import Problem
@@ -36,6 +37,8 @@ __all__ = ["Asking", "Spot"]
 _LANE = re.compile(r"(?:(?P<engine>[a-z]+)\.)?acc\[(?P<lane>\w+)\]")
 _PLACE = re.compile(r"(?P<space>sbuf|psum):(?P<partition>\w+)\+(?P<offset>\w+)")
 _DEEPEST = 6
+_MOST_WORDS = 64
+"""Words of one sum that are listed."""
 
 
 @frozen
@@ -99,17 +102,15 @@ class Asking:
 
     def who(self, place: str | int, depth: int = 1) -> Writer | Untouched:
         """Return the last word that wrote a byte or lane, with its sources `depth` levels back."""
-        return self._writer_of(self.spot(place), "", None, min(depth, _DEEPEST))
+        return self._writer_of(self.spot(place), min(depth, _DEEPEST))
 
-    def _writer_of(
-        self, spot: Spot, role: str, before: int | None, depth: int
-    ) -> Writer | Untouched:
+    def _writer_of(self, spot: Spot, depth: int) -> Writer | Untouched:
         if spot.engine is not None:
-            return self._lane_writer(spot, spot.engine, role, before, depth)
-        found = self.history.last_writer(spot.space, spot.partition, spot.offset, before)
+            return self._lane_writer(spot, spot.engine, "", None, depth)
+        found = self.history.last_writer(spot.space, spot.partition, spot.offset)
         what = f"{spot.space}:{spot.partition}+{spot.offset:#x}"
         if found is None:
-            return Untouched(role, what, spot.address, self._untouched_note(spot, before))
+            return Untouched("", what, spot.address, self._untouched_note(spot))
         entry, operand, lane, element = found
         start = int(operand.offsets_of_lane(lane)[element])
         writer = Writer(
@@ -120,10 +121,11 @@ class Asking:
             lane=lane,
             byte=spot.offset - start,
             address=spot.address,
-            role=role,
         )
-        sources = tuple(self._sources(entry, operand, lane, element, depth)) if depth else ()
-        return evolve(writer, sources=sources)
+        if not depth:
+            return writer
+        sources = self._sources(entry, operand, lane, np.array([element]), depth)
+        return evolve(writer, sources=tuple(sources))
 
     def _lane_writer(
         self, spot: Spot, engine: Engine, role: str, before: int | None, depth: int
@@ -143,51 +145,127 @@ class Asking:
             address=None,
             role=role,
         )
-        sources = tuple(self._sources(entry, None, lane, 0, depth)) if depth else ()
-        return evolve(writer, sources=sources)
+        if not depth:
+            return writer
+        sources = self._sources(entry, None, lane, np.zeros(1, np.int64), depth)
+        return evolve(writer, sources=(*sources, *self._accumulated(entry, lane, depth)))
+
+    def _accumulated(self, entry: Executed, lane: int, depth: int) -> Iterator[Writer | Untouched]:
+        """Yield the words whose elements a sum has taken, back to the word that began it."""
+        taken = 0
+        while getattr(entry.prepared, "uses_accumulator", 0) > lane:
+            spot = Spot("accumulator", partition=lane, engine=entry.engine)
+            if taken == _MOST_WORDS:
+                note = f"words before step {entry.step} are not listed"
+                what = f"{entry.engine.name.lower()}.acc[{lane}]"
+                yield Untouched("accumulator", what, None, note)
+                return
+            found = self.history.last_accumulation(entry.engine, lane, entry.step)
+            if found is None:
+                yield self._lane_writer(spot, entry.engine, "accumulator", entry.step, 0)
+                return
+            begun = self._lane_writer(spot, entry.engine, "accumulator", entry.step, 0)
+            assert isinstance(begun, Writer)
+            if depth > 1:
+                everything = np.zeros(1, np.int64)
+                inner = self._sources(found, None, lane, everything, depth - 1)
+                begun = evolve(begun, sources=tuple(inner))
+            yield begun
+            entry, taken = found, taken + 1
 
     def _sources(
-        self, entry: Executed, written: Operand | None, lane: int, element: int, depth: int
+        self,
+        entry: Executed,
+        written: Operand | None,
+        lane: int,
+        elements: Integers,
+        depth: int,
     ) -> list[Writer | Untouched]:
-        """Return the last writers of what an element was made from."""
+        """Return the last writers of all that elements were made from, equal ones together."""
         found: list[Writer | Untouched] = []
         for role, operand in read_operands(entry):
-            if lane >= operand.channels:
-                continue
-            at = 0 if written is None else corresponding_element(operand, written, element)
-            offset = int(operand.offsets_of_lane(lane)[at])
-            partition = operand.first_partition + lane
-            spot = Spot(
-                role,
-                operand.space.name,
-                partition,
-                offset,
-                operand.space.address(partition, offset),
-            )
-            found.append(self._writer_of(spot, role, entry.begun, depth - 1))
-        if getattr(entry.prepared, "uses_accumulator", 0) > lane:
+            if lane < operand.channels:
+                for of, group in contributing(entry, operand, written, lane, elements):
+                    found += self._group_writers(role, operand, of, group, entry.begun, depth - 1)
+        takes = getattr(entry.prepared, "uses_accumulator", 0) > lane
+        if takes and written is not None and not is_elementwise(entry):
             spot = Spot("accumulator", partition=lane, engine=entry.engine)
             found.append(
                 self._lane_writer(spot, entry.engine, "accumulator", entry.step, depth - 1)
             )
         return found
 
-    def _untouched_note(self, spot: Spot, before: int | None) -> str:
-        """Say where a byte came from that no word had written; who writes it too late."""
+    def _group_writers(
+        self, role: str, operand: Operand, lane: int, elements: Integers, before: int, depth: int
+    ) -> list[Writer | Untouched]:
+        """Return who wrote elements of a source, by the first element of each group."""
+        offsets = operand.offsets_of_lane(lane)[elements]
+        partition, space = operand.first_partition + lane, operand.space
+        written, left = self.history.last_writers(space.name, partition, offsets, before)
+        found: list[tuple[int, Writer | Untouched]] = []
+
+        def named(numbers: Integers) -> tuple[str, int, str]:
+            offset = int(offsets[numbers[0]])
+            group = ranges_text(elements[numbers]) if len(elements) > 1 else ""
+            what = f"{space.name}:{partition}+{offset:#x}"
+            return what, space.address(partition, offset), group
+
+        for entry, target, at, numbers, hits in written:
+            what, address, group = named(numbers)
+            start = int(target.offsets_of_lane(at)[hits[0]])
+            writer = Writer(
+                step=entry.step,
+                place=self._place_of(entry),
+                what=what,
+                element=int(hits[0]),
+                lane=at,
+                byte=int(offsets[numbers[0]]) - start,
+                address=address,
+                role=role,
+                group=group,
+                elements=ranges_text(hits) if len(hits) > 1 else "",
+            )
+            if depth > 0:
+                sources = self._sources(entry, target, at, hits, depth)
+                writer = evolve(writer, sources=tuple(sources))
+            found.append((int(numbers[0]), writer))
+        for note, numbers in self._untouched_notes(space.name, partition, offsets, left, before):
+            what, address, group = named(numbers)
+            found.append((int(numbers[0]), Untouched(role, what, address, note, group)))
+        return [source for _, source in sorted(found, key=lambda pair: pair[0])]
+
+    def _untouched_notes(
+        self, space: str, partition: int, offsets: Integers, left: Integers, before: int
+    ) -> Iterator[tuple[str, Integers]]:
+        """Yield what is known of bytes that no word had written, and their numbers."""
+        if not left.size:
+            return
         first = self.history.first_step
         if first is not None and first > self.timeline.start:
-            return f"no word from step {first} on wrote it; older ones are forgotten"
-        if spot.offset >= self.machine.memory.space_named(spot.space).data.shape[1]:
-            return "past the active bytes of the partition"
-        if self.timeline.was_loaded(spot.space, spot.partition, spot.offset):
-            return "loaded before the run"
-        later = None
-        if before is not None:
-            later = self.history.first_writer(spot.space, spot.partition, spot.offset, before)
-        if later is None:
-            return "nothing ever wrote it"
-        place = self._place_of(later)
-        return f"nothing had written it yet: {place} does so at step {later.step}"
+            yield f"no word from step {first} on wrote it; older ones are forgotten", left
+            return
+        past = offsets[left] >= self.machine.memory.space_named(space).data.shape[1]
+        if past.any():
+            yield "past the active bytes of the partition", left[past]
+        left = left[~past]
+        loaded = self.timeline.were_loaded(space, partition, offsets[left])
+        if loaded.any():
+            yield "loaded before the run", left[loaded]
+        left = left[~loaded]
+        later, never = self.history.first_writers(space, partition, offsets[left], before)
+        for entry, _, _, numbers, _ in later:
+            place = self._place_of(entry)
+            note = f"nothing had written it yet: {place} does so at step {entry.step}"
+            yield note, left[numbers]
+        if never.size:
+            yield "nothing ever wrote it", left[never]
+
+    def _untouched_note(self, spot: Spot) -> str:
+        """Say where a byte came from that no word has written."""
+        offsets, number = np.array([spot.offset]), np.zeros(1, np.int64)
+        steps = self.timeline.step + 1
+        notes = self._untouched_notes(spot.space, spot.partition, offsets, number, steps)
+        return next(notes)[0]
 
     def _place_of(self, entry: Executed) -> Place:
         place = self.place(entry.engine, entry.position)
@@ -205,10 +283,10 @@ class Asking:
             )
         found = self.history.last_writer(spot.space, spot.partition, spot.offset)
         if found is None:
-            note = self._untouched_note(spot, None)
+            note = self._untouched_note(spot)
             raise InputError(f"{spot.text}: no word wrote it ({note})")
         entry, operand, lane, element = found
-        writer = self._writer_of(spot, "", None, 1)
+        writer = self._writer_of(spot, 1)
         assert isinstance(writer, Writer)
         number = next(i for i, o in enumerate(entry.written) if o is operand)
         dtype = next((d for d, o in probe.written_dtypes(entry) if o is operand), DType.UINT32)
@@ -251,14 +329,12 @@ class Asking:
         return [Station(name=name, detail=detail) for name, detail in route]
 
     def _inputs(self, entry: Executed, alone: OneElement, lane: int) -> list[Station]:
-        found = []
-        for role, bits, operand, _, element in alone.reads:
-            offset = int(operand.offsets_of_lane(lane)[element])
-            address = operand.space.address(operand.first_partition + lane, offset)
-            width = 2 * operand.item_bytes + 2
-            detail: dict[str, Any] = {"operand": role, "address": f"{address:#x}"}
-            detail["bits"] = f"{bits:#0{width}x}"
-            found.append(Station(name="input", detail=detail))
+        found: list[Station] = []
+        state = self.machine.engine(entry.engine)
+        bad = first_not_finite(alone.reads, state)
+        for number, read in enumerate(alone.reads):
+            culprit = bad[1] if bad is not None and bad[0] == number else None
+            found += input_stations(read, state, culprit)
         if isinstance(entry.prepared, PreparedAccumulatorRead):
             value = self.machine.engine(entry.engine).accumulator.values[lane : lane + 1]
             detail = {"operand": f"acc[{lane}]", "bits": f"{int(value.view(np.uint32)[0]):#010x}"}

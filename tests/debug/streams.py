@@ -90,3 +90,23 @@ def random_program(source: random.Random, words: int) -> Program:
                 f" max_value=fp32@1.000000 accumulator_cmd={command}"
             )
     return Program.from_text("\n".join(lines))
+
+
+POISONED = """
+MEMSET dst=fp32@0x108[1][1] channels=1 set_value=0x7fc00000
+TENSOR_REDUCE op=ADD src=fp32@0x100[1][4] dst=fp32@0x200[1][1] channels=1 op_dim=X
+TENSOR_SCALAR_CACHE_CUMULATIVE src=fp32@0x100[1,1,1][4,1,1] dst=fp32@0x300[1,1,1][4,1,1] channels=1 ops=BYPASS,ADD imm0=fp32@0.0 accumulator_cmd=ZERO_ACCUMULATE
+TENSOR_SCALAR_CACHE_REDUCE src=fp32@0x300[1,1,1][2,1,1] dst=fp32@0x380[1,1,1][2,1,1] channels=1 ops=BYPASS,ADD imm0=fp32@0.0 accumulator_cmd=ACCUMULATE
+DVE_READ_ACCUMULATOR dst=fp32@0x400[1][1] channels=1
+"""  # noqa: E501
+
+
+def ran(listing: str, loads: dict[str, object], **policy: str) -> Debugger:
+    """Return a debugger at the end of a listing that ran on what is loaded by SPEC."""
+    machine = Machine(policy=Policy.parse([f"{k}={v}" for k, v in policy.items()]))
+    for spec, values in loads.items():
+        machine.write(spec, np.asarray(values))
+    made = Debugger(machine, Program.from_text(listing))
+    stop = made.cont()
+    assert stop.reason == "end", stop.message
+    return made
