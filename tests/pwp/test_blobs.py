@@ -154,7 +154,7 @@ class TestDamage:
         source = random.Random(5)
         names = [f"{SET}.json", f"{SET}_bkt.bin", f"{SET}_ctrl.bin"]
         original = {name: (files / name).read_bytes() for name in names}
-        for _ in range(120):
+        for _ in range(3000):
             name = source.choice(names)
             data = bytearray(original[name])
             for _ in range(source.randint(1, 3)):
