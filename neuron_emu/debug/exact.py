@@ -13,10 +13,10 @@ from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
-from neuron_emu.isa.enums import DType
+from neuron_emu.isa.enums import AluOp, DType
 from neuron_emu.pwp.exact import CLOSED_FORMS
 
-__all__ = ["decimal_text", "exact_function", "source_of_truth", "ulp_of", "ulps"]
+__all__ = ["applied", "decimal_text", "exact_function", "source_of_truth", "ulp_of", "ulps"]
 
 _DIGITS = 60
 _FARTHEST = 10_000
@@ -73,6 +73,26 @@ def decimal_text(exact: Fraction, digits: int = 20) -> str:
     with localcontext(Context(prec=digits)):
         value = Decimal(exact.numerator) / Decimal(exact.denominator)
     return f"{value:.{digits - 1}e}" if value and abs(value.adjusted()) > 6 else f"{value:f}"
+
+
+def applied(
+    op: int, x: Fraction | None, scalar: Fraction | None, is_reversed: bool = False
+) -> Fraction | None:
+    """Return an ALU operation of rationals; None where it has no value or is no arithmetic."""
+    if op == AluOp.BYPASS or x is None:
+        return x
+    if scalar is None:
+        return None
+    a, b = (scalar, x) if is_reversed else (x, scalar)
+    if op == AluOp.ADD:
+        return a + b
+    if op == AluOp.SUBTRACT:
+        return a - b
+    if op == AluOp.MULT:
+        return a * b
+    if op == AluOp.DIVIDE:
+        return a / b if b else None
+    return {AluOp.MAX: max(a, b), AluOp.MIN: min(a, b)}.get(AluOp(op))
 
 
 def exact_function(name: str, x: Fraction) -> Fraction | None:

@@ -156,7 +156,15 @@ def read_operands(entry: Executed) -> Iterator[tuple[str, Operand]]:
         if operand is not None and not any(operand is other for other in seen):
             seen.append(operand)
             name = names.get(id(operand), f"src{number}")
-            yield _ROLES.get(name, name), operand
+            yield _role(name, entry.issued.record), operand
+
+
+def _role(name: str, record: Any) -> str:
+    """Return what the word calls an operand; what it keeps of its destination is `dst`."""
+    role = _ROLES.get(name, name)
+    if name == "sources0" and hasattr(record, "src"):
+        return "src"
+    return "dst" if name.startswith("sources") and not hasattr(record, role) else role
 
 
 def operands_in(value: Any, name: str, depth: int) -> Iterator[tuple[str, Operand]]:

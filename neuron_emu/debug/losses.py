@@ -10,7 +10,8 @@ import numpy as np
 from attrs import define
 
 from neuron_emu.debug.element import OneElement
-from neuron_emu.debug.exact import exact_function, ulps
+from neuron_emu.debug.exact import applied, exact_function, source_of_truth, ulps
+from neuron_emu.debug.formulas import Formula, formula_of
 from neuron_emu.debug.history import Executed
 from neuron_emu.debug.records import Station
 from neuron_emu.engines.accumulator_read import PreparedAccumulatorRead
@@ -19,7 +20,7 @@ from neuron_emu.engines.core import EngineState, Problem
 from neuron_emu.engines.exponential import ExponentialDatapath
 from neuron_emu.engines.tensor_scalar import ArithmeticDatapath
 from neuron_emu.engines.worker import PreparedTensorScalar
-from neuron_emu.isa.enums import AluOp, DType
+from neuron_emu.isa.enums import DType
 from neuron_emu.numerics import to_float32
 from neuron_emu.pwp.arithmetic import cubic_silicon
 from neuron_emu.pwp.profile import float_value
@@ -47,10 +48,16 @@ class Losses:
     function: str | None
     exact: Fraction | None
     result: float | None
+    formula: Formula | None = None
 
     @classmethod
-    def of(cls, entry: Executed, alone: OneElement, state: EngineState, lane: int) -> Losses:
+    def of(
+        cls, entry: Executed, alone: OneElement, state: EngineState, lane: int, dtype: DType
+    ) -> Losses:
         """Work out the exact value as far as the kind of word allows."""
+        formula = formula_of(entry, alone, state, lane, dtype)
+        if formula is not None:
+            return cls(alone, state, None, None, formula.exact, formula.result, formula)
         prepared = alone.narrowed if alone.narrowed is not None else entry.prepared
         if isinstance(entry.prepared, PreparedAccumulatorRead):
             value = float(state.accumulator.values[lane])
@@ -70,6 +77,11 @@ class Losses:
             exact = None if scale is None or zero is None else exact * scale + zero
         return cls(alone, state, argument, function, exact, None)
 
+    @property
+    def source(self) -> str:
+        """What worked the exact value out."""
+        return "rational arithmetic" if self.function is None else source_of_truth()
+
     def stations(self, dtype: DType, bits: int) -> list[Station]:
         """Return the handler's stations with values and losses, and the conversion at the end."""
         found = [
@@ -77,6 +89,8 @@ class Losses:
             for name, detail in self._details()
             if name not in (*_SKIPPED, "convert")
         ]
+        if self.formula is not None:
+            found = list(self.formula.stations)
         width = 2 * dtype.size_bytes + 2
         stored = np.array([bits], f"<u{dtype.size_bytes}")
         value = float(to_float32(stored, dtype, self.state.formats)[0])
@@ -153,7 +167,7 @@ def _argument(prepared: Any, alone: OneElement) -> Fraction | None:
     if isinstance(prepared, PreparedActivation):
         for stage, parameter in zip(prepared.unit.stages, prepared.parameters, strict=True):
             scalar = _fraction(float(parameter.floats()[0]))
-            x = _applied(stage.op, x, scalar, stage.is_reversed)
+            x = applied(stage.op, x, scalar, stage.is_reversed)
         return x
     if isinstance(prepared, PreparedTensorScalar):
         return _two_stages(prepared, alone)
@@ -167,27 +181,8 @@ def _two_stages(prepared: PreparedTensorScalar, alone: OneElement) -> Fraction |
     x = _fraction(float_value(int(details[0]["x"], 16)))
     for number, op in enumerate((prepared.word.op0, prepared.word.op1)):
         scalar = _fraction(float_value(int(details[number]["scalar"], 16)))
-        x = _applied(op, x, scalar, prepared.datapath.is_reversed(number))
+        x = applied(op, x, scalar, prepared.datapath.is_reversed(number))
     return x
-
-
-def _applied(
-    op: int, x: Fraction | None, scalar: Fraction | None, is_reversed: bool
-) -> Fraction | None:
-    if op == AluOp.BYPASS or x is None:
-        return x
-    if scalar is None:
-        return None
-    a, b = (scalar, x) if is_reversed else (x, scalar)
-    if op == AluOp.ADD:
-        return a + b
-    if op == AluOp.SUBTRACT:
-        return a - b
-    if op == AluOp.MULT:
-        return a * b
-    if op == AluOp.DIVIDE:
-        return a / b if b else None
-    return {AluOp.MAX: max(a, b), AluOp.MIN: min(a, b)}.get(AluOp(op))
 
 
 def _affine_value(alone: OneElement, key: str) -> Fraction | None:

@@ -14,7 +14,7 @@ from neuron_emu.debug.element import (
     compute_alone,
     is_elementwise,
 )
-from neuron_emu.debug.exact import decimal_text, source_of_truth, ulps
+from neuron_emu.debug.exact import decimal_text, ulps
 from neuron_emu.debug.history import Executed, History, read_operands
 from neuron_emu.debug.inputs import first_not_finite, input_stations
 from neuron_emu.debug.losses import Losses
@@ -303,7 +303,7 @@ class Asking:
         alone = compute_alone(entry, number, writer.lane, writer.element, state)
         if isinstance(alone, Problem):
             raise InputError(f"the word cannot be computed again: {alone.message}")
-        losses = Losses.of(entry, alone, state, writer.lane)
+        losses = Losses.of(entry, alone, state, writer.lane, dtype)
         stations = [*self._route(entry), *self._inputs(entry, alone, writer.lane)]
         stations += losses.stations(dtype, alone.bits)
         value = _value(machine, alone.bits, dtype)
@@ -316,7 +316,7 @@ class Asking:
             agrees=alone.bits == stored,
             dtype=dtype.word,
             value=value,
-            exact=None if exact is None else f"{decimal_text(exact)} ({source_of_truth()})",
+            exact=None if exact is None else f"{decimal_text(exact)} ({losses.source})",
             total_ulp=ulps(value, exact, dtype),
             note=self._note(entry, alone),
         )
