@@ -62,7 +62,7 @@ class Losses:
         if isinstance(entry.prepared, PreparedAccumulatorRead):
             value = float(state.accumulator.values[lane])
             value = -value if entry.prepared.word.negated else value
-            return cls(alone, state, None, None, _fraction(value), value)
+            return cls(alone, state, None, None, None, value)  # the sum's own loss is unknown
         kernel = entry.issued.kernel
         function = None if isinstance(kernel, Problem) else kernel.function_of(entry.issued.record)
         argument = _argument(prepared, alone) if alone.narrowed is not None else None

@@ -345,7 +345,9 @@ class Asking:
         if self.machine.policy.rounding == "stochastic":
             return "stochastic rounding: the whole word was run again from the same draw"
         if isinstance(entry.prepared, PreparedAccumulatorRead):
-            return "`who` names the words that made the sum"
+            return (
+                "the loss is that of the conversion alone; `who` names the words that made the sum"
+            )
         if alone.narrowed is None and not is_elementwise(entry):
             return "this element depends on others: the whole word was run again"
         return ""

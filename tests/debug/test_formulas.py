@@ -180,3 +180,17 @@ def test_stages_are_there_for_every_element(name, dtype):
             assert why.agrees
             finite = np.isfinite([s.value for s in _stations(why, "input")]).all()
             assert (why.exact is not None) or not finite
+
+
+def test_a_drain_claims_nothing_about_its_sum():
+    """1 + 2^-24 + 2^-24 became 1: the conversion loses nothing, the sum did, and no one says 0."""
+    made = ran(
+        "TENSOR_SCALAR_CACHE_REDUCE src=fp32@0x1040[1,1,1][3,1,1] dst=fp32@0x2000[1,1,1][3,1,1]"
+        " channels=1 ops=BYPASS,ADD imm0=fp32@0.0 accumulator_cmd=ZERO_ACCUMULATE\n"
+        "DVE_READ_ACCUMULATOR dst=fp32@0x3000[1][1] channels=1",
+        LOADS,
+    )
+    why = made.why(0x3000)
+    assert (why.value, why.exact, why.total_ulp) == (1, None, None)
+    assert _stations(why, "convert")[0].loss_ulp == 0
+    assert why.note.startswith("the loss is that of the conversion alone")
