@@ -42,6 +42,8 @@ class ExponentialDatapath:
     in_dtype: DType
     out_dtype: DType
     state: EngineState
+    set_name: str
+    """The function set that was resident when the word was made ready."""
 
     def compute(
         self, bits: Bits, scalars: Latched, start: Float32s | None
@@ -104,8 +106,7 @@ class ExponentialDatapath:
             "max_value": first_float(scalars.first_float),
             "v": first_float(v),
         }
-        tables = self.state.tables
-        profile = {"function": "exp", "set": tables.set.name if tables else None}
+        profile = {"function": "exp", "set": self.set_name}
         found: list[Station] = [("profile", profile), ("affine", affine)]
         evaluator = self.state.policy.evaluator
         if evaluator != "exact":
@@ -121,6 +122,7 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
     profile = state.compiled("exp")
     if isinstance(profile, Problem):
         return profile
+    assert state.tables is not None  # the profile came from them
     if word.accumulator_cmd not in (*ACCUMULATING, AccumulatorCommand.IDLE):
         return Problem(
             "no_model", f"accumulator_cmd {word.accumulator_cmd} has no described effect"
@@ -137,7 +139,7 @@ def prepare(word: TensorScalar, state: EngineState) -> PreparedTensorScalar | Pr
     return prepare_word(
         word,
         state,
-        ExponentialDatapath(profile, *dtypes, state),
+        ExponentialDatapath(profile, *dtypes, state, state.tables.set.name),
         in_dtype=dtypes[0],
         accumulation=Accumulation(0.0, add_to),
     )

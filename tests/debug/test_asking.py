@@ -238,3 +238,18 @@ def test_asking_leaves_the_machine_as_it_was():
     made.diff(5)
     assert made.machine.snapshot() == state
     assert len(made.history.entries) == heard
+
+
+def test_why_names_the_set_that_was_installed_for_the_word():
+    """Without a table load the machine installs the lowest set with exp when the word issues."""
+    machine = Machine()
+    machine.write("sbuf:0+0x1000:fp32[4,4]", -np.ones((4, 4), np.float32))
+    word = _exp().partition("EXPONENTIAL")
+    made = Debugger(machine, Program.from_text(word[1] + word[2]))
+    made.cont()
+    profile = next(s for s in made.why(0x2000).stations if s.name == "profile")
+    assert profile.detail == {
+        "function": "exp",
+        "set": made.machine.engine(Engine.DVE).tables.set.name,
+    }
+    assert profile.detail["set"] == "exp_and_others"
