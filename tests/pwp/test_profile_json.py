@@ -265,7 +265,7 @@ def _mutate(document, chance):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_random_mutations(seed):
-    """A thousand changed files: refused, or the same live table, or another in an unguarded field."""
+    """A thousand changed files: refused, the same live table, or another in an unguarded field."""
     profile = load_profile("tanh")
     document = json.loads(dump_profile(profile))
     chance = random.Random(seed)
