@@ -209,7 +209,8 @@ class Debugger(PointRequests, Looking, Asking):
         if self.interrupted:
             return self._at_interrupt()
         if self.timeline.step < step:
-            return self._stop(StopReason.END, f"every stream ended after {self.timeline.step}")
+            sentence = f"stopped at the end, step {self.timeline.step}: there is no step {step}"
+            return self._stop(StopReason.END, sentence)
         return self._stop(StopReason.GOTO)
 
     def _run(self, goal: Callable[[], bool] | None, words: int | None = None) -> Stop:

@@ -86,6 +86,9 @@ class Expression:
 
     text: str
     _evaluate: Evaluate
+    paths: tuple[Path, ...] = ()
+    """The names it holds, whether or not they mean something now."""
+    reads_memory: bool = False
 
     def value(self, scope: Scope) -> Number:
         """Return the value; InputError when a name is unknown or an operation is impossible."""
@@ -108,7 +111,8 @@ def parse_expression(text: str) -> Expression:
     parser = _Parser(text)
     node = parser.either()
     parser.end()
-    return Expression(text, node.evaluate)
+    reads_memory = any(kind == "cell" for kind, _ in parser.tokens)
+    return Expression(text, node.evaluate, tuple(parser.paths), reads_memory)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -142,6 +146,7 @@ class _Parser:
         self.tokens = _tokens(text)
         self.at = 0
         self.depth = 0
+        self.paths: list[Path] = []
 
     def _peek(self, *signs: str) -> str | None:
         if self.at < len(self.tokens) and self.tokens[self.at][1] in signs:
@@ -266,6 +271,7 @@ class _Parser:
             parts.append(self.tokens[self.at][1])
             self.at += 1
         path = Path(tuple(parts))
+        self.paths.append(path)
 
         def evaluate(scope: Scope) -> Number:
             return scope.value(path, tuple(_index(i.evaluate(scope)) for i in indices))

@@ -249,7 +249,7 @@ class Looking:
         after = _Copy.of(self.machine)
         with self.timeline.at(before) as machine:
             earlier = _Copy.of(machine)
-        return Difference(before, now, tuple(_changes(earlier, after, self.machine)))
+        return Difference(before, now, tuple(_changes(earlier, after, self.machine)), words)
 
 
 def _takers(opcode: int, machine: Machine) -> tuple[Engine, ...]:

@@ -344,11 +344,12 @@ class Change:
 
 @frozen
 class Difference:
-    """The changes between two steps."""
+    """The changes between two steps; `asked` words were to be compared, there may be fewer."""
 
     from_step: int
     to_step: int
     changes: tuple[Change, ...]
+    asked: int = 0
 
 
 @frozen

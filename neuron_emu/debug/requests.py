@@ -20,6 +20,7 @@ from neuron_emu.debug.points import (
     UninitialisedPoint,
 )
 from neuron_emu.debug.regions import parse_region
+from neuron_emu.debug.state import constant, is_name, unknown_name
 from neuron_emu.errors import InputError
 from neuron_emu.isa.enums import DTYPE_WORDS, DType, Engine
 from neuron_emu.isa.opcodes import OPCODE_BY_NAME
@@ -96,7 +97,12 @@ class PointRequests:
         return self._add(point)
 
     def _condition(self, text: str) -> Expression:
-        return parse_expression(text.strip())
+        """Parse a condition; a name that no word and no state has is a mistake."""
+        condition = parse_expression(text.strip())
+        for path in condition.paths:
+            if not is_name(path):
+                raise unknown_name(path)
+        return condition
 
     def _place(self, point: Breakpoint, spot: str, has_condition: bool) -> None:
         first, _, second = spot.partition(" ")
@@ -140,6 +146,11 @@ class PointRequests:
             )
         watched = parse_expression(text)
         watched.value(self.moment)  # a name that is unknown now is a mistake
+        if not watched.reads_memory and all(constant(str(p)) is not None for p in watched.paths):
+            raise InputError(
+                "watch must be of a region such as fp32@0x2000[1][8], or of state that can change,"
+                f" not of the constant {text!r}"
+            )
         return self._add(
             StateWatch(
                 text=text,

@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Any
 
 from attrs import frozen
@@ -30,7 +32,7 @@ from neuron_emu.machine import Machine
 from neuron_emu.memory import AccessPattern, MemoryFault
 from neuron_emu.numerics import to_float32
 
-__all__ = ["Moment", "constant", "element_value"]
+__all__ = ["Moment", "constant", "element_value", "is_name", "unknown_name"]
 
 _SIGNED = {DType.INT8: 8, DType.INT16: 16, DType.INT32: 32}
 
@@ -82,10 +84,7 @@ class Moment:
             code = constant(name)
             if code is not None:
                 return code
-        raise InputError(
-            f"{path} is no name here; known are step, engine, index, opcode, R[n], S[n], E[n],"
-            " acc[n], fields of the word such as src.num[0], and DTYPE@ADDRESS"
-        )
+        raise unknown_name(path)
 
     def _own(self, name: str, indices: tuple[int, ...]) -> Number | None:
         machine = self.machine
@@ -129,6 +128,43 @@ class Moment:
         if name in span.enum.__members__:
             return int(span.enum[name])
         return constant(name) if span.enum is DType else None
+
+
+def unknown_name(path: Path) -> InputError:
+    """Return the error about a name that means nothing."""
+    return InputError(
+        f"{path} is no name here; known are step, engine, index, opcode, R[n], S[n], E[n],"
+        " acc[n], fields of the word such as src.num[0], and DTYPE@ADDRESS"
+    )
+
+
+_OWN = frozenset(("step", "engine", "index", "opcode"))
+_INDEXED = frozenset(("R[]", "S[]", "E[]", "acc[]", "acc_undefined[]"))
+
+
+def is_name(path: Path) -> bool:
+    """Tell whether a name means something before some word, be it not the one that is next."""
+    parts = path.parts
+    if len(parts) > 1 and parts[0].upper() in Engine.__members__:
+        parts = parts[1:]
+    text = ".".join(parts)
+    if text in _OWN or text in _INDEXED or constant(text) is not None:
+        return True
+    fields, members = _names_of_words()
+    return text in fields or text in members
+
+
+@cache
+def _names_of_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the fields of all words, indices left out, and the members of their enums."""
+    fields: set[str] = set()
+    members: set[str] = set()
+    for record in {record_type_of(opcode) for opcode in OPCODE_BY_NAME.values()}:
+        for name, span in spans_of(record).items():
+            fields.add(re.sub(r"\[\d+\]", "[]", name))
+            if span.enum is not None:
+                members.update(span.enum.__members__)
+    return frozenset(fields), frozenset(members)
 
 
 def _indexed(path: Path, indices: tuple[int, ...]) -> str:

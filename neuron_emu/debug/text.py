@@ -262,7 +262,9 @@ def _explanation(explanation: Explanation) -> str:
 
 @text_of.register
 def _difference(difference: Difference) -> str:
-    lines = [f"steps {difference.from_step} to {difference.to_step}:"]
+    count = difference.to_step - difference.from_step
+    fewer = f" ({count} words, not {difference.asked})" if count < difference.asked else ""
+    lines = [f"steps {difference.from_step} to {difference.to_step}{fewer}:"]
     lines += [text_of(change) for change in difference.changes]
     return "\n".join(lines) if difference.changes else lines[0] + " nothing changed"
 
