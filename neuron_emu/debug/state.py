@@ -24,7 +24,7 @@ from neuron_emu.debug.expression import Number, Path
 from neuron_emu.engines.core import EngineState
 from neuron_emu.errors import InputError
 from neuron_emu.isa.codec import decode, record_type_of
-from neuron_emu.isa.enums import DTYPE_WORDS, AccumulatorCommand, AluOp, DType, Engine, member
+from neuron_emu.isa.enums import DTYPE_WORDS, AccumulatorCommand, AluOp, DType, Engine
 from neuron_emu.isa.fields import read_field
 from neuron_emu.isa.layout import spans_of
 from neuron_emu.isa.opcodes import OPCODE_BY_NAME
@@ -221,9 +221,3 @@ def dtype_named(word: str) -> DType:
         if word == known or (word == "bfloat16" and known == "bf16"):
             return DType(code)
     raise InputError(f"dtype must be one of {', '.join(DTYPE_WORDS.values())}, not {word!r}")
-
-
-def enum_name(enum: Any, value: int) -> str:
-    """Return the member's name, or the number."""
-    named = member(enum, value)
-    return named.name if named is not None else str(value)

@@ -18,7 +18,7 @@ from neuron_emu.engines.streaming import (
     as_floats,
     converted,
     count_problem,
-    resolve,
+    resolve_one_source,
 )
 from neuron_emu.engines.tensor_reduce import tile_problem, transposed
 from neuron_emu.isa.families.search import TRANSPOSE_BN_STATS2, BatchNorm
@@ -92,12 +92,7 @@ def _statistics(values: Float32s, counts: Float32s, written: int) -> Float32s:
 
 
 def _operands(word: BatchNorm, state: EngineState) -> list[Stored] | Problem:
-    return resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    return resolve_one_source(word, state)
 
 
 def prepare_aggregate(word: BatchNorm, state: EngineState) -> PreparedWhole | Problem:

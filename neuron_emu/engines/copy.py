@@ -19,6 +19,7 @@ from neuron_emu.engines.streaming import (
     converted,
     prepare_stream,
     resolve,
+    resolve_one_source,
 )
 from neuron_emu.engines.tensor_tensor import same_width
 from neuron_emu.isa.families.memset import Memset
@@ -41,12 +42,7 @@ def reciprocal(values: Float32s) -> Float32s:
 
 def prepare_copy(word: TensorReduce, state: EngineState) -> PreparedStream | Problem:
     """Make COPY ready: the bits of src, NaN payloads included."""
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found
@@ -68,12 +64,7 @@ def prepare_reciprocal(word: TensorReduce, state: EngineState) -> PreparedStream
 def _through_float32(
     word: TensorReduce, state: EngineState, function: Callable[[Float32s], Float32s]
 ) -> PreparedStream | Problem:
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found

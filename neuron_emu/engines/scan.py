@@ -18,7 +18,8 @@ from neuron_emu.engines.streaming import (
     as_floats,
     converted,
     prepare_stream,
-    resolve,
+    resolve_one_source,
+    resolve_two_sources,
     typed_scalar,
 )
 from neuron_emu.engines.tensor_reduce import covered, is_bitvec, op_problem
@@ -95,12 +96,7 @@ class _BitCumulative(Pass):
 
 def prepare_cumulative(word: TensorReduce, state: EngineState) -> PreparedStream | Problem:
     """Make TENSOR_CUMULATIVE ready: op_dim covers the dimensions that one run goes through."""
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found
@@ -152,13 +148,7 @@ def prepare_tensor_tensor_scan(
 ) -> PreparedStream | Problem:
     """Make TENSOR_TENSOR_SCAN ready: the first element sees imm0 where later ones see r."""
     channels = word.num_active_channels
-    found = resolve(
-        state,
-        channels,
-        (word.src0, word.in_dtype.first),
-        (word.src1, word.in_dtype.second),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_two_sources(word, state)
     if isinstance(found, Problem):
         return found
     problem = arith_problem(word.op0, state) or arith_problem(word.op1, state)

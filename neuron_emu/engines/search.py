@@ -25,6 +25,7 @@ from neuron_emu.engines.streaming import (
     count_problem,
     prepare_stream,
     resolve,
+    resolve_one_source,
 )
 from neuron_emu.isa.enums import DType
 from neuron_emu.isa.families.memset import Memset
@@ -128,12 +129,7 @@ def prepare_max(word: BatchNorm, state: EngineState) -> PreparedWhole | Problem:
 
 
 def _search_operands(word: BatchNorm, state: EngineState) -> list[Stored] | Problem:
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     elements = found[0].operand.num_elements

@@ -25,6 +25,7 @@ from neuron_emu.engines.streaming import (
     converted,
     prepare_stream,
     resolve,
+    resolve_two_sources,
     typed_scalar,
 )
 from neuron_emu.isa.alu_ops import op_name
@@ -110,13 +111,7 @@ def prepare_select_reduce(word: ScalarTensorTensor, state: EngineState) -> Prepa
     [inferred from NKI's operand order and its `reverse_pred`].
     """
     channels = word.num_active_channels
-    found = resolve(
-        state,
-        channels,
-        (word.src0, word.in_dtype.first),
-        (word.src1, word.in_dtype.second),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_two_sources(word, state)
     if isinstance(found, Problem):
         return found
     predicate, data, destination = found

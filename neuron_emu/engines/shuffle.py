@@ -16,7 +16,7 @@ from neuron_emu.engines.streaming import (
     OneSource,
     PreparedStream,
     prepare_stream,
-    resolve,
+    resolve_one_source,
 )
 from neuron_emu.engines.tensor_reduce import TILE, tile_problem, transposed
 from neuron_emu.engines.tensor_tensor import same_width
@@ -43,12 +43,7 @@ def prepare_mask(word: MaskSelect, state: EngineState) -> PreparedEffects | Prob
 
 def prepare_shuffle(word: TensorReduce, state: EngineState) -> PreparedStream | Problem:
     """Make STREAM_SHUFFLE ready: lane i of each quadrant takes lane mask[i], or stays."""
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found
@@ -113,12 +108,7 @@ class PreparedTranspose(OneSource):
 
 def prepare_transpose(word: TensorReduce, state: EngineState) -> PreparedTranspose | Problem:
     """Make STREAM_TRANSPOSE ready."""
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found

@@ -48,6 +48,8 @@ __all__ = [
     "prepare_stream",
     "refuse",
     "resolve",
+    "resolve_one_source",
+    "resolve_two_sources",
     "typed_scalar",
 ]
 
@@ -83,6 +85,24 @@ def resolve(
             return operand
         found.append(Stored(operand, dtype, pattern))
     return found
+
+
+def resolve_one_source(word: Any, state: EngineState) -> list[Stored] | Problem:
+    """Resolve source and destination of a word with one source and a dtype for either."""
+    return resolve(
+        state, word.num_active_channels, (word.src, word.in_dtype), (word.dst, word.out_dtype)
+    )
+
+
+def resolve_two_sources(word: Any, state: EngineState) -> list[Stored] | Problem:
+    """Resolve both sources and the destination of a word whose sources share a DTYPE_PAIR."""
+    return resolve(
+        state,
+        word.num_active_channels,
+        (word.src0, word.in_dtype.first),
+        (word.src1, word.in_dtype.second),
+        (word.dst, word.out_dtype),
+    )
 
 
 def count_problem(wanted: int, found: int, what: str = "dst") -> Problem | None:

@@ -22,7 +22,7 @@ from neuron_emu.engines.streaming import (
     as_floats,
     converted,
     count_problem,
-    resolve,
+    resolve_one_source,
 )
 from neuron_emu.engines.tensor_tensor import arith_problem, bitvec_problem, same_width
 from neuron_emu.isa.alu_ops import op_name
@@ -188,12 +188,7 @@ class PreparedReduce(OneSource):
 
 def prepare_reduce(word: TensorReduce, state: EngineState) -> PreparedReduce | Problem:
     """Make a reducing word ready: dst holds the dimensions that op_dim leaves."""
-    found = resolve(
-        state,
-        word.num_active_channels,
-        (word.src, word.in_dtype),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_one_source(word, state)
     if isinstance(found, Problem):
         return found
     source, destination = found

@@ -19,6 +19,7 @@ from neuron_emu.engines.streaming import (
     converted,
     prepare_stream,
     resolve,
+    resolve_two_sources,
     typed_scalar,
 )
 from neuron_emu.isa.alu_ops import GENERAL_BITVEC_OPS, UNARY_OPS, general_arith_ops, op_name
@@ -177,13 +178,7 @@ def prepare_scalar_tensor_tensor(
 ) -> PreparedStream | Problem:
     """Make SCALAR_TENSOR_TENSOR ready: dst = (src0 op0 imm0) op1 src1."""
     channels = word.num_active_channels
-    found = resolve(
-        state,
-        channels,
-        (word.src0, word.in_dtype.first),
-        (word.src1, word.in_dtype.second),
-        (word.dst, word.out_dtype),
-    )
+    found = resolve_two_sources(word, state)
     if isinstance(found, Problem):
         return found
     is_bitvec = word.header.opcode == SCALAR_TENSOR_TENSOR_BITVEC
