@@ -205,7 +205,7 @@ class Issuer:
         issued.reads_checked_in = -1
         if isinstance(kernel, Problem):
             return kernel
-        function = kernel.function_of(issued.record)
+        function = kernel.function_of(issued.record, state)
         issued.needs_tables = function is not None
         if function is not None and state.tables is None:
             self._load_tables(queue, function)

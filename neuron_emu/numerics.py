@@ -488,11 +488,13 @@ def ulp_distance(a: Float32Array, b: Float32Array) -> npt.NDArray[np.int64]:
     +0.0 and -0.0 are the same step, infinity is one past the largest number. Two NaN are 0 apart,
     a NaN and a number 2**32, more than any two numbers.
     """
-    distance = np.abs(_step_number(a) - _step_number(b))
+    ours, theirs = _step_number(a), _step_number(b)
+    with np.errstate(over="ignore"):  # what overflows as signed is right as unsigned
+        apart = (np.maximum(ours, theirs) - np.minimum(ours, theirs)).view(np.uint32)
     a_nan, b_nan = np.isnan(a), np.isnan(b)
-    return np.where(a_nan | b_nan, np.where(a_nan & b_nan, 0, 1 << 32), distance)
+    return np.where(a_nan | b_nan, np.where(a_nan & b_nan, 0, 1 << 32), apart.astype(np.int64))
 
 
-def _step_number(values: Float32Array) -> npt.NDArray[np.int64]:
-    word = values.view(np.int32).astype(np.int64)
-    return np.where(word < 0, -(word & 0x7FFF_FFFF), word)
+def _step_number(values: Float32Array) -> npt.NDArray[np.int32]:
+    word = values.view(np.int32)
+    return np.where(word < 0, np.int32(-0x8000_0000) - word, word)

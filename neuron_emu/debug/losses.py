@@ -64,7 +64,9 @@ class Losses:
             value = -value if entry.prepared.word.negated else value
             return cls(alone, state, None, None, None, value)  # the sum's own loss is unknown
         kernel = entry.issued.kernel
-        function = None if isinstance(kernel, Problem) else kernel.function_of(entry.issued.record)
+        function = None
+        if not isinstance(kernel, Problem):
+            function = kernel.function_of(entry.issued.record, state)
         argument = _argument(prepared, alone) if alone.narrowed is not None else None
         exact = argument
         if function is not None:

@@ -46,7 +46,6 @@ from neuron_emu.isa.enums import (
 from neuron_emu.isa.families.activation import (
     Activate,
     ActivateQuantize,
-    ActivationFunction,
     BiasSource,
 )
 from neuron_emu.isa.families.activation2 import Activate2, ActivateMultipass, ReduceCommand
@@ -210,10 +209,9 @@ class _Plan:
     requantise: tuple[Float32s, Float32s] | None = None
 
 
-def function_of(word: Activate | ActivateQuantize | Activate2) -> str | None:
-    """Return the catalog name of a word's function, None for a code that no source names."""
-    function = member(ActivationFunction, word.activation_func)
-    return None if function is None else function.name.lower()
+def function_of(word: Activate | ActivateQuantize | Activate2, state: EngineState) -> str | None:
+    """Return the catalog name of a word's function, None for a code that no table has."""
+    return state.library.function_of(word.activation_func)
 
 
 def prepare_activate(word: Activate, state: EngineState) -> PreparedActivation | Problem:
@@ -253,7 +251,7 @@ def _addend(word: Activate, state: EngineState) -> _Spec:
     The compiler marks the literal 0 of that reciprocal with imm_src 1, which the header calls a
     pointer: a zero is taken as the value it stands for.
     """
-    is_reciprocal = word.activation_func == ActivationFunction.RECIPROCAL
+    is_reciprocal = function_of(word, state) == "reciprocal"
     if is_reciprocal and state.generation.core_version == _SUNDA:
         source = _imm_source(word, state) if word.imm.word else ImmediateSource.INSTRUCTION
         return _Spec("imm", source, word.imm)
@@ -371,7 +369,7 @@ def _prepare(
 def _profile(
     word: Activate | ActivateQuantize | Activate2, state: EngineState, plan: _Plan
 ) -> CompiledProfile | Problem:
-    name = function_of(word)
+    name = function_of(word, state)
     if name is None:
         return Problem("tables", f"activation_func {plan.function:#04x} names no known function")
     profile = state.compiled(name)

@@ -69,12 +69,12 @@ class Kernel:
     prepare: Callable[[Any, EngineState], Prepared | Problem]
     engines: frozenset[Engine] = ANY
     worker: str | None = None
-    function: str | Callable[[Any], str | None] | None = None
+    function: str | Callable[[Any, EngineState], str | None] | None = None
     log: tuple[str, ...] = ()
 
-    def function_of(self, record: Any) -> str | None:
+    def function_of(self, record: Any, state: EngineState) -> str | None:
         """Return the activation function that a word needs, None when it needs none."""
-        return self.function(record) if callable(self.function) else self.function
+        return self.function(record, state) if callable(self.function) else self.function
 
 
 _CONTROL = Kernel(handler="Control", prepare=control.prepare_control)

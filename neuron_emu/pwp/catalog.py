@@ -282,7 +282,7 @@ FUNCTIONS: tuple[Function, ...] = (
         _NONE,
         "inferred",
         _GATED,
-        (Variant(4, 504, 760, 21),),
+        (Variant(4, 504, 1573, 21),),
     ),
     Function(
         "mish",
@@ -292,7 +292,7 @@ FUNCTIONS: tuple[Function, ...] = (
         _NONE,
         "inferred",
         _GATED,
-        (Variant(4, 1099, 1099, 24),),
+        (Variant(4, 1099, 1813, 24),),
     ),
     Function(
         "gelu_apprx_tanh",

@@ -33,7 +33,8 @@ __all__ = ["BLOCKS", "Certificate", "Octave", "certify", "measure", "table_hash"
 
 BLOCK_INPUTS = 1 << 26
 BLOCKS = (1 << 32) // BLOCK_INPUTS
-_CHUNK_INPUTS = 1 << 20
+# Measured at once: the arrays of a chunk stay in the cache, which halves the time of a sweep.
+_CHUNK_INPUTS = 1 << 17
 _EXPONENT_SPECIAL = 255
 
 Floats = npt.NDArray[np.float32]

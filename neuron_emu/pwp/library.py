@@ -39,10 +39,12 @@ class TableLibrary:
     directory: Path | None = None
     _packed: dict[int, HardwareTables] = field(factory=dict)
     _profiles: dict[str, Profile] = field(factory=dict)
+    _functions: dict[int, str] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if self.directory is not None:
             self._read_directory(self.directory)
+        self._functions = self._wire_codes()
 
     def _read_directory(self, directory: Path) -> None:
         try:
@@ -62,6 +64,32 @@ class TableLibrary:
                 " such as exp_and_others.json with their .bin files",
                 place=str(directory),
             )
+
+    def _wire_codes(self) -> dict[int, str]:
+        """Return the functions by their wire code; those of packed sets by the manifests' own.
+
+        activation-tables.md 4: `func_id` is taken from the manifest. The catalog's code counts
+        for a function that no manifest has; the ids of a profile file are inert.
+        """
+        found: dict[int, str] = {}
+        for entry in (entry for tables in self._packed.values() for entry in tables.named):
+            if entry.func_id is None:
+                continue
+            function = function_named(entry.func_name).name
+            if found.setdefault(entry.func_id, function) != function:
+                raise InputError(
+                    f"must give each function a func_id of its own, not {entry.func_id} to both"
+                    f" {found[entry.func_id]} and {function}",
+                    place=str(self.directory),
+                )
+        named = set(found.values())
+        return {
+            f.code: f.name for f in FUNCTIONS if f.code is not None and f.name not in named
+        } | found
+
+    def function_of(self, code: int) -> str | None:
+        """Return the name of the function with a wire code (`func_id`), None when none has it."""
+        return self._functions.get(code)
 
     def profile(self, name: str) -> Profile:
         """Return a profile by its name; InputError when this source has none."""

@@ -166,41 +166,32 @@ def twin(profile: Profile, v: Words, nan: str = "fallthrough") -> Words:
 def _twin_sections(profile: Profile, sel: Words, special: npt.NDArray[np.bool_]) -> list[Floats]:
     sections: list[Section] = []
     chosen = np.full(sel.size, -1, np.int64)
-    exponent = (sel >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
-    mantissa = (sel & np.uint32(0x7FFFFF)).astype(np.int64)
-    negative = sel >> np.uint32(31) == 1
-    present = np.bincount(exponent, minlength=256) > 0
+    magnitude = sel & np.uint32(0x7FFFFFFF)
+    exponent, mantissa = magnitude >> np.uint32(23), magnitude & np.uint32(0x7FFFFF)
+    negative = sel >= np.uint32(0x80000000)
+    present = range(int(exponent.min(initial=255)), int(exponent.max(initial=0)) + 1)
     halves: list[tuple[npt.NDArray[np.bool_], tuple[Octave, ...], Clamp, Clamp]] = [
         (~negative, profile.pos_exponents, profile.pos_low, profile.pos_high),
         (negative, profile.neg_exponents, profile.neg_low, profile.neg_high),
     ]
     for half, octaves, low, high in halves:
         for octave in octaves:
-            if present[octave.exponent + 127]:
-                section_id = mantissa >> (23 - octave.extract_size)
+            if octave.exponent + 127 in present:
+                section_id = mantissa >> np.uint32(23 - octave.extract_size)
                 here = half & (exponent == octave.exponent + 127)
                 here &= section_id < len(octave.sections)
-                chosen[here] = len(sections) + section_id[here]
+                np.copyto(chosen, len(sections) + section_id.astype(np.int64), where=here)
             sections.extend(octave.sections)
-        below = (exponent < low.sat_point) | (
-            (exponent == low.sat_point) & (mantissa <= low.mantissa_point)
-        )
-        above = (exponent > high.sat_point) | (
-            (exponent == high.sat_point) & (mantissa >= high.mantissa_point)
-        )
-        chosen[half & below] = len(sections)
-        chosen[half & above] = len(sections) + 1
+        np.copyto(chosen, len(sections), where=half & (magnitude <= low.magnitude))
+        np.copyto(chosen, len(sections) + 1, where=half & (magnitude >= high.magnitude))
         sections.extend((low.section, high.section))
     uncovered = (chosen < 0) & ~special
     if uncovered.any():
         first = int(sel[uncovered][0])
         raise InputError(f"Unhandled section in simulation: 0x{first:08x}")
-    columns = [
-        np.array([getattr(section, name) for section in sections], np.uint32)
-        for name in ("x", "d0", "d1", "d2", "d3")
-    ]
-    values = [column.view(np.float32) for column in columns]
+    rows = [(s.x, s.d0, s.d1, s.d2, s.d3) for s in sections]
+    values = list(np.ascontiguousarray(np.array(rows, np.uint32).T).view(np.float32))
     if any(np.isnan(values[i]).any() for i in (0, 2, 3, 4)):
         raise InputError("the numpy twin takes no section that holds a NaN beside d0")
     chosen[special] = 0
-    return [column[chosen] for column in values]
+    return [column.take(chosen) for column in values]

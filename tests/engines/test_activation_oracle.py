@@ -87,7 +87,7 @@ def run_engine(word: bytes, state: EngineState) -> None:
     """Execute a word by its kernel and apply the effects as the machine does."""
     record = decode(word, state.generation)
     kernel = KERNELS[word[0]]
-    state.tables = state.library.lowest_with(kernel.function_of(record))
+    state.tables = state.library.lowest_with(kernel.function_of(record, state))
     prepared = kernel.prepare(record, state)
     assert not isinstance(prepared, Problem), prepared
     before = state.memory.sbuf.data[:, :WINDOW_BYTES].copy()
