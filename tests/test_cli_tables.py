@@ -166,3 +166,33 @@ class TestDirectory:
         assert answer.status == 2
         assert name in answer.err
         assert not (tmp_path / "d.npy").exists()
+
+    def test_every_way_to_look(self, tmp_path):
+        """list, explain and plot take the directory's tables, and say what it does not hold."""
+        neuron_emu("tables", "blobs", "trig_and_small", "-o", tmp_path)
+        listed = neuron_emu("tables", "list", "--tables", tmp_path).out.splitlines()
+        rows = {line.split()[2]: line.split()[-1] for line in listed[1:40]}
+        walked = neuron_emu("explain", "sin", "1", "--tables", tmp_path)
+        lacking = neuron_emu("explain", "exp", "1", "--tables", tmp_path)
+        drawn = neuron_emu("tables", "plot", "sin", "--tables", tmp_path, "-o", tmp_path / "p.png")
+
+        assert (rows["sin_4p"], rows["relu_1p"], rows["exp_400p"]) == ("55", "0", "none")
+        assert walked.out == neuron_emu("explain", "sin", "1").out
+        assert lacking.status == 2
+        assert lacking.err.endswith("holds no table for exp_400p\n")
+        assert drawn.status == 0
+        assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_two_sources_of_one_table(self, tmp_path):
+        """Nothing is chosen silently."""
+        refused = neuron_emu("tables", "show", "exp", "--profile", "p.json", "--tables", tmp_path)
+
+        assert refused.status == 2
+        assert "--profile and --tables name two sources of one table" in refused.err
+
+    def test_option_that_goes_with_a_function(self, tmp_path):
+        """A rule has no table."""
+        refused = neuron_emu("explain", "NE0107", "--tables", tmp_path)
+
+        assert refused.status == 2
+        assert "--tables goes with a function such as exp, not with 'NE0107'" in refused.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import numpy as np
 
@@ -15,7 +17,8 @@ __all__ = ["command"]
 @click.command("explain", context_settings={"ignore_unknown_options": True})
 @click.argument("topic", metavar="RULE|OPCODE|FUNCTION")
 @click.argument("x", required=False)
-def command(topic: str, x: str | None) -> None:
+@click.option("--tables", "directory", metavar="DIR", help="Tables of a compiler.")
+def command(topic: str, x: str | None, directory: str | None) -> None:
     """Explain a rule by code or name, an opcode by name or number, or a function.
 
     With X, a number or the bits of a float32 as 0x3f000000, walk through the function's table.
@@ -27,22 +30,23 @@ def command(topic: str, x: str | None) -> None:
       neuron-emu explain EXPONENTIAL
       neuron-emu explain exp -1
     """
-    page = page_of(topic) if x is None else None
+    page = page_of(topic) if x is None and directory is None else None
     if page is None:
-        page = function_page(topic, x)
+        page = function_page(topic, x, directory)
     click.echo(page, nl=False)
 
 
-def function_page(topic: str, x: str | None) -> str:
+def function_page(topic: str, x: str | None, directory: str | None = None) -> str:
     """Return the page of an activation function, or of one number on its way through it."""
     from neuron_emu.pwp.evaluate import compile_profile
     from neuron_emu.pwp.functions import FUNCTIONS
+    from neuron_emu.pwp.library import TableLibrary
     from neuron_emu.pwp.pages import profile_page, walk_page
-    from neuron_emu.pwp.store import load_profile
 
     names = {name: f for f in FUNCTIONS for name in (f.name, *f.profiles)}
-    if x is not None and page_of(topic) is not None:
-        raise InputError(f"X goes with a function such as exp, not with {topic!r}")
+    if topic not in names and page_of(topic) is not None:
+        what = "--tables" if x is None else "X"
+        raise InputError(f"{what} goes with a function such as exp, not with {topic!r}")
     if topic not in names:
         raise InputError(
             "topic must be a rule (code such as NE0107, or name), an opcode (name such as"
@@ -50,7 +54,7 @@ def function_page(topic: str, x: str | None) -> str:
         )
     function = names[topic]
     name = topic if topic in function.profiles else function.profiles[0]
-    profile = load_profile(name)
+    profile = TableLibrary(Path(directory) if directory else None).profile(name)
     if x is None:
         return profile_page(name, profile) + "\n"
     compiled = compile_profile(profile)

@@ -16,7 +16,7 @@ from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
 from neuron_emu.pwp.functions import FUNCTION_SETS, FUNCTIONS, function_named, function_set
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.pages import function_table, profile_page, set_table
-from neuron_emu.pwp.profile import differences
+from neuron_emu.pwp.profile import Profile, differences
 from neuron_emu.pwp.profile_json import dump_profile, read_profile
 from neuron_emu.pwp.store import load_profile, shipped_profiles
 from neuron_emu.tensor_spec import read_npy
@@ -25,6 +25,7 @@ __all__ = ["command"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _DIRECTORY = click.option("--tables", "directory", metavar="DIR", help="Tables of a compiler.")
+_FILE = click.option("--profile", "path", metavar="P.json", help="Take the table of this file.")
 
 
 @click.group("tables")
@@ -40,19 +41,21 @@ def command() -> None:
 
 
 @command.command("list")
-def list_command() -> None:
+@_DIRECTORY
+def list_command(directory: str | None) -> None:
     """List the functions with their codes and profiles, and the function sets.
 
     \b
     Example:
       neuron-emu tables list
     """
-    click.echo(function_table(FUNCTIONS, shipped_profiles()))
-    click.echo(set_table(FUNCTION_SETS, shipped_profiles()))
+    library = library_of(directory)
+    click.echo(function_table(FUNCTIONS, library))
+    click.echo(set_table(FUNCTION_SETS, library.profile_names))
 
 
 @command.command("show")
-@click.option("--profile", "path", metavar="P.json", help="Show this file instead.")
+@_FILE
 @_DIRECTORY
 @click.argument("function", metavar="F")
 def show(path: str | None, directory: str | None, function: str) -> None:
@@ -63,11 +66,7 @@ def show(path: str | None, directory: str | None, function: str) -> None:
       neuron-emu tables show exp
     """
     name = profile_of(function)
-    if path is not None:
-        click.echo(profile_page(name, read_profile(path)))
-    else:
-        library = TableLibrary(Path(directory) if directory else None)
-        click.echo(profile_page(name, library.profile(name)))
+    click.echo(profile_page(name, table_of(name, path, directory)))
 
 
 @command.command("eval")
@@ -79,7 +78,7 @@ def show(path: str | None, directory: str | None, function: str) -> None:
 @click.option("--nan", type=click.Choice(["fallthrough", "profile"]), default="fallthrough")
 @click.option("--fma", type=click.Choice(["off", "on"]), default="off")
 @click.option("--slope", type=float, help="Slope of parametric_relu.")
-@click.option("--profile", "path", metavar="P.json", help="Evaluate this file instead.")
+@_FILE
 @_DIRECTORY
 @click.argument("function", metavar="F")
 def evaluate(
@@ -143,7 +142,7 @@ def blobs(output: str, directory: str | None, selector: str) -> None:
     """
     from neuron_emu.pwp.blobs import write_packed
 
-    tables = TableLibrary(Path(directory) if directory else None).packed(function_set(selector))
+    tables = library_of(directory).packed(function_set(selector))
     if tables.missing:
         click.echo(f"without a table: {', '.join(tables.missing)}", err=True)
     for path in write_packed(tables.packed, Path(output)):
@@ -156,12 +155,22 @@ def profile_of(function: str) -> str:
     return function if function in found.profiles else found.profiles[0]
 
 
+def library_of(directory: str | None) -> TableLibrary:
+    """Return the shipped tables, or those of a compiler's directory."""
+    return TableLibrary(Path(directory) if directory else None)
+
+
+def table_of(name: str, path: str | None, directory: str | None) -> Profile:
+    """Return a profile: that of a file, of a directory, or the shipped one."""
+    if path is not None and directory is not None:
+        raise click.UsageError("--profile and --tables name two sources of one table")
+    return library_of(directory).profile(name) if path is None else read_profile(path)
+
+
 def _compiled(function: str, path: str | None, directory: str | None) -> CompiledProfile:
     name = profile_of(function)
-    if path is None:
-        return compile_profile(TableLibrary(Path(directory) if directory else None).profile(name))
-    profile = read_profile(path)
-    if name in shipped_profiles():
+    profile = table_of(name, path, directory)
+    if path is not None and name in shipped_profiles():
         changed = differences(profile, load_profile(name))
         if changed:
             click.echo(f"{path} differs from the shipped {name} in {', '.join(changed)}", err=True)
@@ -180,8 +189,12 @@ def _as_float32(values: Any, place: str) -> Any:
 @command.command("certify")
 @click.option("-o", "--output", metavar="CERT.json", help="File to write, F.certificate.json else.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True)
+@_FILE
+@_DIRECTORY
 @click.argument("function", metavar="F")
-def certify_command(output: str | None, jobs: int, function: str) -> int:
+def certify_command(
+    output: str | None, jobs: int, path: str | None, directory: str | None, function: str
+) -> int:
     """Sweep all 2^32 inputs of a table and write what its error is.
 
     Finished parts are kept in CERT.json.part, so that a sweep can be stopped and goes on.
@@ -195,11 +208,13 @@ def certify_command(output: str | None, jobs: int, function: str) -> int:
     from neuron_emu.pwp.pages import certificate_page
 
     name = profile_of(function)
-    path = output or f"{name}.certificate.json"
-    state = Path(f"{path}.part")
+    profile = table_of(name, path, directory)
+    target = output or f"{name}.certificate.json"
+    keep_apart([path] if path else [], [target])
+    state = Path(f"{target}.part")
     with sweep_progress(f"certify {name}") as progress:
-        certificate = certify(name, state, jobs=jobs, progress=progress)
-    with atomic_output(path) as stream:
+        certificate = certify(name, profile, state, jobs=jobs, progress=progress)
+    with atomic_output(target) as stream:
         stream.write(certificate.as_json().encode())
     state.unlink(missing_ok=True)
     click.echo(certificate_page(certificate))
@@ -222,9 +237,10 @@ def sweep_progress(title: str) -> Iterator[Callable[[int], None]]:
 
 @command.command("plot")
 @click.option("-o", "--output", required=True, metavar="F.png", help="Picture to write.")
-@click.option("--profile", "path", metavar="P.json", help="Draw this file instead.")
+@_FILE
+@_DIRECTORY
 @click.argument("function", metavar="F")
-def plot(output: str, path: str | None, function: str) -> None:
+def plot(output: str, path: str | None, directory: str | None, function: str) -> None:
     """Draw the error of a table in ULP over its octaves, with the section grid.
 
     \b
@@ -235,6 +251,6 @@ def plot(output: str, path: str | None, function: str) -> None:
 
     keep_apart([path] if path else [], [output])
     name = profile_of(function)
-    profile = load_profile(name) if path is None else read_profile(path)
+    profile = table_of(name, path, directory)
     with atomic_output(output) as stream:
         plot_error(name, profile, stream)

@@ -8,28 +8,27 @@ Finished blocks are kept in a file beside the certificate, so that a sweep goes 
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import multiprocessing
 import os
 import platform
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from attrs import asdict, frozen
+from attrs import asdict
 
 from neuron_emu import __version__
 from neuron_emu.errors import InputError
 from neuron_emu.numerics import ulp_distance
+from neuron_emu.pwp.certificate import Certificate, Octave, table_hash
 from neuron_emu.pwp.evaluate import compile_profile
 from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Profile
 from neuron_emu.pwp.reference import twin
-from neuron_emu.pwp.store import encode_data, load_profile
 
-__all__ = ["BLOCKS", "Certificate", "Octave", "certify", "measure", "table_hash"]
+__all__ = ["BLOCKS", "certify", "measure"]
 
 BLOCK_INPUTS = 1 << 26
 BLOCKS = (1 << 32) // BLOCK_INPUTS
@@ -39,94 +38,6 @@ _EXPONENT_SPECIAL = 255
 
 Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
-
-
-@frozen(kw_only=True)
-class Octave:
-    """What was measured on one binary octave of one sign, or on part of it.
-
-    Attributes
-    ----------
-    negative, exponent: sign, and unbiased exponent (-127 holds zero and the denormals).
-    inputs: how many were compared with the exact value.
-    max_ulp, at: largest distance in float32 steps, and the bits of its first input.
-    sum_ulp: sum of all distances; divided by `inputs` it is the mean.
-    unbounded: inputs where exactly one of table and exact value is finite, or a number; not
-        counted in the distances.
-    breaks, break_at: neighbours between which the table steps against the exact function.
-    max_jump, jump_at: largest step at a section's edge beyond the exact function's, in steps.
-    twin_differences: inputs on which the fast evaluator differs from the numpy twin.
-    """
-
-    negative: bool
-    exponent: int
-    inputs: int
-    max_ulp: int
-    at: int
-    sum_ulp: int
-    unbounded: int
-    breaks: int
-    break_at: int
-    max_jump: int
-    jump_at: int
-    twin_differences: int
-
-    def merged(self, other: Octave) -> Octave:
-        """Return both parts of one octave as one."""
-        worst = self if self.max_ulp >= other.max_ulp else other
-        jump = self if self.max_jump >= other.max_jump else other
-        return Octave(
-            negative=self.negative,
-            exponent=self.exponent,
-            inputs=self.inputs + other.inputs,
-            max_ulp=worst.max_ulp,
-            at=worst.at,
-            sum_ulp=self.sum_ulp + other.sum_ulp,
-            unbounded=self.unbounded + other.unbounded,
-            breaks=self.breaks + other.breaks,
-            break_at=self.break_at if self.breaks else other.break_at,
-            max_jump=jump.max_jump,
-            jump_at=jump.jump_at,
-            twin_differences=self.twin_differences + other.twin_differences,
-        )
-
-
-@frozen(kw_only=True)
-class Certificate:
-    """The measured error of one table.
-
-    Attributes
-    ----------
-    table_sha256: hash of the shipped data file, header aside.
-    table_octaves: (negative, exponent) of the octaves that store sections.
-    max_ulp, mean_ulp, at: over those octaves.
-    """
-
-    profile: str
-    table_sha256: str
-    date: str
-    versions: dict[str, str]
-    inputs: int
-    twin_differences: int
-    max_ulp: int
-    at: str
-    mean_ulp: float
-    breaks: int
-    max_jump: int
-    octaves: list[dict[str, Any]]
-
-    def as_json(self) -> str:
-        """Return the certificate file, one octave a line."""
-        table = asdict(self)
-        octaves = table.pop("octaves")
-        head = json.dumps(table, indent=1).removesuffix("\n}")
-        lines = ",\n  ".join(json.dumps(octave) for octave in octaves)
-        return f'{head},\n "octaves": [\n  {lines}\n ]\n}}\n'
-
-
-def table_hash(profile: Profile) -> str:
-    """Return the SHA-256 of a profile's data file."""
-    return hashlib.sha256(encode_data(profile)).hexdigest()
 
 
 def measure(profile: Profile, first: int, count: int) -> Octave:
@@ -215,10 +126,15 @@ def _edge_jumps(
     return jumps
 
 
-def _block(task: tuple[str, int]) -> tuple[int, list[Octave]]:
+@lru_cache(maxsize=1)
+def _one(profile: Profile) -> Profile:
+    """Return the first of equal profiles, which what is kept for it is then found by at once."""
+    return profile
+
+
+def _block(task: tuple[Profile, int]) -> tuple[int, list[Octave]]:
     """Measure one block of inputs; its parts are merged by octave."""
-    name, number = task
-    profile = load_profile(name)
+    profile, number = _one(task[0]), task[1]
     merged: dict[tuple[bool, int], Octave] = {}
     start = number * BLOCK_INPUTS
     for first in range(start, start + BLOCK_INPUTS, _CHUNK_INPUTS):
@@ -230,21 +146,24 @@ def _block(task: tuple[str, int]) -> tuple[int, list[Octave]]:
 
 def certify(
     name: str,
+    profile: Profile,
     state: Path,
     *,
     jobs: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Certificate:
-    """Sweep all inputs of a shipped profile and return its certificate.
+    """Sweep all inputs of the profile `name` and return its certificate.
 
     `state` keeps finished blocks; a state of another table or version is refused. `progress` is
-    called with the number of finished blocks of `BLOCKS`.
+    called with the number of finished blocks of `BLOCKS`. Raises InputError for a profile whose
+    slope comes with the instruction: there is no table to measure.
     """
-    profile = load_profile(name)
+    if profile.takes_slope:
+        raise InputError(f"{name} takes its slope from the instruction: it has no table to certify")
     identity = {"profile": name, "table": table_hash(profile), "version": __version__}
     done = _read_state(state, identity)
     progress(len(done))
-    left = [(name, number) for number in range(BLOCKS) if number not in done]
+    left = [(profile, number) for number in range(BLOCKS) if number not in done]
     with state.open("a", encoding="utf-8") as file:
         if not done:
             file.write(json.dumps(identity) + "\n")
@@ -257,7 +176,7 @@ def certify(
     return _summary(name, profile, done)
 
 
-def _results(tasks: list[tuple[str, int]], jobs: int) -> Iterator[tuple[int, list[Octave]]]:
+def _results(tasks: list[tuple[Profile, int]], jobs: int) -> Iterator[tuple[int, list[Octave]]]:
     if jobs == 1:
         yield from map(_block, tasks)
         return
@@ -331,7 +250,7 @@ def _summary(name: str, profile: Profile, done: dict[int, list[Octave]]) -> Cert
         mean_ulp=round(sum(octave.sum_ulp for octave in inside) / max(count, 1), 6),
         breaks=sum(octave.breaks for octave in inside),
         max_jump=max(octave.max_jump for octave in inside),
-        octaves=[asdict(octave) for octave in octaves],
+        octaves=tuple(octaves),
     )
 
 

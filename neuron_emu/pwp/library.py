@@ -87,9 +87,18 @@ class TableLibrary:
             f.code: f.name for f in FUNCTIONS if f.code is not None and f.name not in named
         } | found
 
+    def code_of(self, function: str) -> int | None:
+        """Return the wire code of a function, None where no source has one."""
+        return next((code for code, name in self._functions.items() if name == function), None)
+
     def function_of(self, code: int) -> str | None:
         """Return the name of the function with a wire code (`func_id`), None when none has it."""
         return self._functions.get(code)
+
+    @property
+    def profile_names(self) -> tuple[str, ...]:
+        """Names of the profiles that this source has a table for."""
+        return shipped_profiles() if self.directory is None else tuple(self._profiles)
 
     def profile(self, name: str) -> Profile:
         """Return a profile by its name; InputError when this source has none."""
@@ -101,9 +110,9 @@ class TableLibrary:
 
     def holds(self, selected: FunctionSet, function: str) -> bool:
         """Tell whether a set has a function and this source a table for it."""
-        names = shipped_profiles() if self.directory is None else tuple(self._profiles)
         return any(
-            function_named(name).name == function and name in names for name in selected.members
+            function_named(name).name == function and name in self.profile_names
+            for name in selected.members
         )
 
     def install(self, selector: int | str) -> ResidentTables | None:
@@ -131,10 +140,8 @@ class TableLibrary:
         return tables
 
     def _make(self, selected: FunctionSet) -> HardwareTables:
-        names = shipped_profiles() if self.directory is None else tuple(self._profiles)
-        return compile_tables(
-            selected, {name: self.profile(name) for name in selected.members if name in names}
-        )
+        names = [name for name in selected.members if name in self.profile_names]
+        return compile_tables(selected, {name: self.profile(name) for name in names})
 
 
 @frozen

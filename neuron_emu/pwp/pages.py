@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from neuron_emu.numerics import ulp_distance
-from neuron_emu.pwp.certify import Certificate
+from neuron_emu.pwp.certificate import Certificate, shipped_certificate
+from neuron_emu.pwp.certificate import Octave as MeasuredOctave
 from neuron_emu.pwp.evaluate import CompiledProfile
 from neuron_emu.pwp.functions import Function, FunctionSet, Variant
+from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.profile import CLAMP_NAMES, Octave, Profile, float_value
-from neuron_emu.pwp.store import load_profile
 
 __all__ = ["certificate_page", "function_table", "profile_page", "set_table", "walk_page"]
 
@@ -27,24 +28,25 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def function_table(functions: Iterable[Function], shipped: Sequence[str]) -> str:
-    """Return one line a profile: code, function, profile, published sections and our own."""
+def function_table(functions: Iterable[Function], library: TableLibrary) -> str:
+    """Return one line a profile: code, function, profile, published sections and the library's."""
+    held = library.profile_names
 
     def row(function: Function, name: str, variant: Variant) -> tuple[str, ...]:
-        code = "?" if function.code is None else str(function.code)
-        ours = str(load_profile(name).lut_size) if name in shipped else "none"
-        return code, function.name, name, str(variant.lut_size), ours
+        code = library.code_of(function.name)
+        ours = str(sum(_sizes(library.profile(name)))) if name in held else "none"
+        return "?" if code is None else str(code), function.name, name, str(variant.lut_size), ours
 
     header = ("code", "function", "profile", "published sections", "sections here")
     rows = (row(f, *pair) for f in functions for pair in zip(f.profiles, f.variants, strict=True))
     return _table(header, rows) + "\n"
 
 
-def set_table(sets: Iterable[FunctionSet], shipped: Sequence[str]) -> str:
+def set_table(sets: Iterable[FunctionSet], held: Sequence[str]) -> str:
     """Return one line a set: index, name, its table functions, and those without a table."""
 
     def row(item: FunctionSet) -> tuple[str, ...]:
-        missing = [name for name in item.tables if name not in shipped]
+        missing = [name for name in item.tables if name not in held]
         return str(item.index), item.name, " ".join(item.tables) or "-", " ".join(missing) or "-"
 
     return _table(("index", "set", "table functions", "without a table"), map(row, sets))
@@ -52,8 +54,7 @@ def set_table(sets: Iterable[FunctionSet], shipped: Sequence[str]) -> str:
 
 def profile_page(name: str, profile: Profile) -> str:
     """Return the octaves, clamps, special results and symmetry of a profile."""
-    negative = sum(len(octave.sections) for octave in profile.neg_exponents)
-    positive = sum(len(octave.sections) for octave in profile.pos_exponents)
+    negative, positive = _sizes(profile)
     symmetry = (
         f"fold {_yes(profile.symmetry_en)}, invert {_yes(profile.symmetry_invert_sign_opt)},"
         f" negative half stored {_yes(profile.symmetry_opt_use_neg_region)},"
@@ -67,6 +68,7 @@ def profile_page(name: str, profile: Profile) -> str:
         f"{name}: {positive + negative} sections ({negative} negative, {positive} positive)",
         f"symmetry: {symmetry}",
         f"results: {specials}",
+        *_certified(name, profile),
         "",
         _clamps(profile),
     ]
@@ -74,6 +76,26 @@ def profile_page(name: str, profile: Profile) -> str:
         if any(octave.sections for octave in side):
             parts += ["", f"{title} octaves", _octaves(side)]
     return "\n".join(parts)
+
+
+def _sizes(profile: Profile) -> tuple[int, int]:
+    """Return the number of stored sections, negative and positive."""
+    negative, positive = (
+        sum(len(octave.sections) for octave in side)
+        for side in (profile.neg_exponents, profile.pos_exponents)
+    )
+    return negative, positive
+
+
+def _certified(name: str, profile: Profile) -> list[str]:
+    certificate = shipped_certificate(name, profile)
+    if certificate is None:
+        return []
+    where = " where it stores sections" if any(_sizes(profile)) else ""
+    return [
+        f"certificate of {certificate.date}: at most {certificate.max_ulp} ULP from the exact"
+        f" function{where}, {certificate.mean_ulp:g} on average"
+    ]
 
 
 def _yes(flag: bool) -> str:
@@ -110,14 +132,14 @@ def _octaves(side: Iterable[Octave]) -> str:
 def certificate_page(certificate: Certificate) -> str:
     """Return the measured error of a table: the summary, then one line an octave with an error."""
 
-    def row(octave: dict[str, Any]) -> tuple[str, ...]:
-        mean = octave["sum_ulp"] / max(octave["inputs"], 1)
-        sign = "-" if octave["negative"] else "+"
-        numbers = (octave[key] for key in ("max_ulp", "breaks", "max_jump", "unbounded"))
-        return f"{sign}2^{octave['exponent']}", f"{mean:.3f}", *map(str, numbers)
+    def row(octave: MeasuredOctave) -> tuple[str, ...]:
+        mean = octave.sum_ulp / max(octave.inputs, 1)
+        sign = "-" if octave.negative else "+"
+        numbers = (octave.max_ulp, octave.breaks, octave.max_jump, octave.unbounded)
+        return f"{sign}2^{octave.exponent}", f"{mean:.3f}", *map(str, numbers)
 
     header = ("octave", "mean ULP", "max ULP", "breaks", "max jump", "not finite")
-    rows = (row(o) for o in certificate.octaves if o["max_ulp"] or o["unbounded"])
+    rows = (row(o) for o in certificate.octaves if o.max_ulp or o.unbounded)
     return "\n".join(
         (
             f"{certificate.profile}: {certificate.inputs} inputs,"

@@ -9,13 +9,12 @@ import pytest
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp import certify as certifying
-from neuron_emu.pwp.certify import certify, measure, table_hash
+from neuron_emu.pwp.certificate import Certificate, shipped_certificate, table_hash
+from neuron_emu.pwp.certify import certify, measure
 from neuron_emu.pwp.reference import scalar
-from neuron_emu.pwp.store import load_profile, shipped_profiles
-from tests.command import ROOT
+from neuron_emu.pwp.store import load_profile
 
-DATA = ROOT / "neuron_emu" / "pwp" / "data"
-CERTIFICATES = sorted(DATA.glob("*.certificate.json"))
+CERTIFIED = ["exp_400p", "tanh_4p", "sigmoid_40p"]
 
 
 def plain_measure(first, count):
@@ -68,11 +67,12 @@ class TestSweep:
     def test_goes_on_where_it_ended(self, small, tmp_path):
         """A torn state line is forgotten, finished blocks are not measured again."""
         state = tmp_path / "state"
-        first = certify("exp", state)
+        exp = load_profile("exp")
+        first = certify("exp", exp, state)
         text = state.read_text()
         state.write_text(text[: len(text) - 40])
         seen = []
-        second = certify("exp", state, progress=seen.append)
+        second = certify("exp", exp, state, progress=seen.append)
 
         assert seen == [1, 2]
         assert first.octaves == second.octaves
@@ -80,29 +80,35 @@ class TestSweep:
     def test_state_of_another_table(self, small, tmp_path):
         """The state names its table."""
         state = tmp_path / "state"
-        certify("exp", state)
+        certify("exp", load_profile("exp"), state)
 
         with pytest.raises(InputError, match=r"belongs to another table or version"):
-            certify("tanh", state)
+            certify("tanh", load_profile("tanh"), state)
+
+    def test_no_table(self, tmp_path):
+        """Parametric ReLU has no section and no slope of its own."""
+        with pytest.raises(InputError, match="takes its slope from the instruction"):
+            certify("parametric_relu_1p", load_profile("parametric_relu"), tmp_path / "state")
 
     def test_file(self, small, tmp_path):
-        """The certificate is JSON with an octave a line."""
-        certificate = certify("exp_400p", tmp_path / "state")
+        """The certificate is JSON with an octave a line, and reads back."""
+        certificate = certify("exp_400p", load_profile("exp_400p"), tmp_path / "state")
+        text = certificate.as_json()
 
-        assert json.loads(certificate.as_json())["profile"] == "exp_400p"
+        assert json.loads(text)["profile"] == "exp_400p"
+        assert Certificate.from_json(text) == certificate
 
 
-@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.name.split(".")[0])
-def test_shipped_certificate(path):
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_shipped_certificate(name):
     """It belongs to the table that is shipped, the twin agreed everywhere, a sample holds."""
-    document = json.loads(path.read_text())
-    profile = load_profile(document["profile"])
-    tolerance = int(document["profile"].rsplit("_", 1)[1].removesuffix("p"))
-    worst = max(document["octaves"], key=lambda octave: octave["max_ulp"])
-    octave = measure(profile, worst["at"] & ~0xFFF, 4096)
+    profile = load_profile(name)
+    certificate = shipped_certificate(name, profile)
+    assert certificate is not None
+    worst = max(certificate.octaves, key=lambda octave: octave.max_ulp)
+    octave = measure(profile, worst.at & ~0xFFF, 4096)
 
-    assert document["table_sha256"] == table_hash(profile)
-    assert (document["inputs"], document["twin_differences"]) == (1 << 32, 0)
-    assert document["profile"] in shipped_profiles()
-    assert octave.max_ulp == worst["max_ulp"]
-    assert tolerance >= 1
+    assert (certificate.profile, certificate.table_sha256) == (name, table_hash(profile))
+    assert (certificate.inputs, certificate.twin_differences) == (1 << 32, 0)
+    assert sum(octave.twin_differences for octave in certificate.octaves) == 0
+    assert octave.max_ulp == worst.max_ulp
