@@ -94,12 +94,19 @@ class Races:
         self._told.add(key)
         address, count = shared
         update = "a COMPLETE update" if earlier_verb == _WRITE else "an update"
+        # A read that came first may have been meant to come second: both ways are named.
+        is_open = earlier_verb == _READ and not reason
+        other_way = (
+            f", or {earlier.place}, if it is to read that, for a COMPLETE update of {later.place}"
+            if is_open
+            else ""
+        )
         first_text, text = (word.text(self._generation) for word in (earlier, later))
         message = (
             f"{verb} {count} bytes, first at {address:#x}, that {earlier.place} {earlier_verb}, and"
             f" nothing orders the two{reason}; {later.place} must wait for {update} of"
-            f" {earlier.place} or an update of a later {earlier.engine.name.lower()} word;"
-            f" {earlier.place} is {first_text}; {later.place} is {text}"
+            f" {earlier.place} or an update of a later {earlier.engine.name.lower()} word"
+            f"{other_way}; {earlier.place} is {first_text}; {later.place} is {text}"
         )
         self._report(
             Report(

@@ -347,6 +347,17 @@ class TestReports:
             " channels=1 accumulator_cmd=IDLE"
         )
 
+    def test_a_read_that_may_have_come_too_early(self):
+        """The order in which the two happened to run does not say which order was meant."""
+        _, machine = two([Step((0, 4), (8, 12))], [Step(writes=(0, 4))])
+        report = self.race(machine)
+
+        assert [word.place for word in report.words] == ["dve[0]", "act[0]"]
+        assert (
+            "act[0] must wait for an update of dve[0] or an update of a later dve word, or dve[0],"
+            " if it is to read that, for a COMPLETE update of act[0]; dve[0] is"
+        ) in report.message
+
     def test_a_report_is_a_warning_of_the_later_word(self):
         """It is among the warnings of the run and in the trace, and stops nothing."""
         machine = Machine(sanitize=True)
