@@ -30,7 +30,6 @@ from neuron_emu.memory import Memory
 from neuron_emu.numerics import NumberFormats
 from neuron_emu.observer import Observer
 from neuron_emu.policy import Policy
-from neuron_emu.pwp.functions import function_set
 from neuron_emu.pwp.library import ResidentTables, TableLibrary
 from neuron_emu.sanitize import Report, Sanitizer
 from neuron_emu.scheduler import Scheduler
@@ -141,7 +140,7 @@ class Machine:
         self, selector: int | str, engines: Iterable[Engine] = (Engine.DVE, Engine.ACT)
     ) -> None:
         """Make a function set resident before the run; InputError for an unknown set."""
-        tables = ResidentTables(function_set(selector), self.library)
+        tables = ResidentTables(self.library.function_set(selector), self.library)
         for engine in engines:
             self.engine(engine).tables = tables
 

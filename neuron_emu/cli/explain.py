@@ -39,22 +39,21 @@ def command(topic: str, x: str | None, directory: str | None) -> None:
 def function_page(topic: str, x: str | None, directory: str | None = None) -> str:
     """Return the page of an activation function, or of one number on its way through it."""
     from neuron_emu.pwp.evaluate import compile_profile
-    from neuron_emu.pwp.functions import FUNCTIONS
     from neuron_emu.pwp.library import TableLibrary
     from neuron_emu.pwp.pages import profile_page, walk_page
 
-    names = {name: f for f in FUNCTIONS for name in (f.name, *f.profiles)}
-    if topic not in names and page_of(topic) is not None:
+    if page_of(topic) is not None:
         what = "--tables" if x is None else "X"
         raise InputError(f"{what} goes with a function such as exp, not with {topic!r}")
-    if topic not in names:
+    library = TableLibrary(Path(directory) if directory else None)
+    try:
+        name = library.profile_name(topic)
+    except InputError:
         raise InputError(
             "topic must be a rule (code such as NE0107, or name), an opcode (name such as"
             f" EXPONENTIAL, or number such as 0x30) or a function (such as exp), not {topic!r}"
-        )
-    function = names[topic]
-    name = topic if topic in function.profiles else function.profiles[0]
-    profile = TableLibrary(Path(directory) if directory else None).profile(name)
+        ) from None
+    profile = library.profile(name)
     if x is None:
         return profile_page(name, profile) + "\n"
     compiled = compile_profile(profile)

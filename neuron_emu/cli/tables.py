@@ -12,8 +12,9 @@ import numpy as np
 
 from neuron_emu.cli.common import atomic_output, keep_apart
 from neuron_emu.errors import InputError
+from neuron_emu.pwp.act_info import ACT_INFO, act_info_text
 from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
-from neuron_emu.pwp.functions import FUNCTION_SETS, FUNCTIONS, function_named, function_set
+from neuron_emu.pwp.functions import FUNCTIONS
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.pages import function_table, profile_page, set_table
 from neuron_emu.pwp.profile import Profile, differences
@@ -51,7 +52,7 @@ def list_command(directory: str | None) -> None:
     """
     library = library_of(directory)
     click.echo(function_table(FUNCTIONS, library))
-    click.echo(set_table(FUNCTION_SETS, library.profile_names))
+    click.echo(set_table(library.sets, library.profile_names))
 
 
 @command.command("show")
@@ -65,8 +66,7 @@ def show(path: str | None, directory: str | None, function: str) -> None:
     Example:
       neuron-emu tables show exp
     """
-    name = profile_of(function)
-    click.echo(profile_page(name, table_of(name, path, directory)))
+    click.echo(profile_page(*table_of(function, path, directory)))
 
 
 @command.command("eval")
@@ -118,7 +118,7 @@ def build(output: str, regenerate: bool, function: str) -> None:
     Example:
       neuron-emu tables build exp -o exp_400p.json
     """
-    name = profile_of(function)
+    name = library_of(None).profile_name(function)
     if regenerate:
         from neuron_emu.pwp.generate import generate
 
@@ -136,23 +136,31 @@ def build(output: str, regenerate: bool, function: str) -> None:
 def blobs(output: str, directory: str | None, selector: str) -> None:
     """Write a packed set: SET.json, SET_bkt.bin and SET_ctrl.bin.
 
+    SET may be all: then every set is written, and act_info.json, which says their order.
+
     \b
     Example:
       neuron-emu tables blobs exp_and_others -o blobs
     """
-    from neuron_emu.pwp.blobs import write_packed
+    from neuron_emu.pwp.blobs import blob_files
 
-    tables = library_of(directory).packed(function_set(selector))
-    if tables.missing:
-        click.echo(f"without a table: {', '.join(tables.missing)}", err=True)
-    for path in write_packed(tables.packed, Path(output)):
-        click.echo(str(path))
-
-
-def profile_of(function: str) -> str:
-    """Return the profile that a function's or a profile's name stands for; bare ln is ln_40p."""
-    found = function_named(function)
-    return function if function in found.profiles else found.profiles[0]
+    library = library_of(directory)
+    sets = library.sets if selector == "all" else (library.function_set(selector),)
+    files = {ACT_INFO: act_info_text(sets).encode()} if selector == "all" else {}
+    for tables in map(library.packed, sets):
+        if tables.missing:
+            missing = ", ".join(tables.missing)
+            click.echo(f"{tables.set.name} is without a table for {missing}", err=True)
+        files |= blob_files(tables.packed)
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", place=output) from None
+    for name, data in files.items():
+        with atomic_output(str(folder / name)) as stream:
+            stream.write(data)
+        click.echo(str(folder / name))
 
 
 def library_of(directory: str | None) -> TableLibrary:
@@ -160,16 +168,17 @@ def library_of(directory: str | None) -> TableLibrary:
     return TableLibrary(Path(directory) if directory else None)
 
 
-def table_of(name: str, path: str | None, directory: str | None) -> Profile:
-    """Return a profile: that of a file, of a directory, or the shipped one."""
+def table_of(function: str, path: str | None, directory: str | None) -> tuple[str, Profile]:
+    """Return a profile with its name: that of a file, of a directory, or the shipped one."""
     if path is not None and directory is not None:
         raise click.UsageError("--profile and --tables name two sources of one table")
-    return library_of(directory).profile(name) if path is None else read_profile(path)
+    library = library_of(directory)
+    name = library.profile_name(function)
+    return name, library.profile(name) if path is None else read_profile(path)
 
 
 def _compiled(function: str, path: str | None, directory: str | None) -> CompiledProfile:
-    name = profile_of(function)
-    profile = table_of(name, path, directory)
+    name, profile = table_of(function, path, directory)
     if path is not None and name in shipped_profiles():
         changed = differences(profile, load_profile(name))
         if changed:
@@ -207,8 +216,7 @@ def certify_command(
     from neuron_emu.pwp.certify import certify
     from neuron_emu.pwp.pages import certificate_page
 
-    name = profile_of(function)
-    profile = table_of(name, path, directory)
+    name, profile = table_of(function, path, directory)
     target = output or f"{name}.certificate.json"
     keep_apart([path] if path else [], [target])
     state = Path(f"{target}.part")
@@ -250,7 +258,6 @@ def plot(output: str, path: str | None, directory: str | None, function: str) ->
     from neuron_emu.pwp.plot import plot_error
 
     keep_apart([path] if path else [], [output])
-    name = profile_of(function)
-    profile = table_of(name, path, directory)
+    name, profile = table_of(function, path, directory)
     with atomic_output(output) as stream:
         plot_error(name, profile, stream)

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from attrs import fields
 
 from neuron_emu.errors import InputError
-from neuron_emu.pwp.functions import function_named
+from neuron_emu.pwp.act_info import file_name
+from neuron_emu.pwp.functions import function_of_profile
 from neuron_emu.pwp.json_reader import Node, load_json, read_limited
 from neuron_emu.pwp.manifest import (
     BASE_BITS,
@@ -32,7 +33,7 @@ from neuron_emu.pwp.manifest import (
 from neuron_emu.pwp.profile import MANTISSA_BITS
 from neuron_emu.pwp.unpack import check_packed
 
-__all__ = ["blob_files", "read_packed", "write_packed"]
+__all__ = ["blob_files", "read_packed"]
 
 RECORD_BYTES = 32
 _USED_BUCKET_WORDS = 5
@@ -72,19 +73,6 @@ def blob_files(packed: PackedSet) -> dict[str, bytes]:
     }
 
 
-def write_packed(packed: PackedSet, directory: Path) -> list[Path]:
-    """Write the files of a set into a directory and return their paths."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for name, data in blob_files(packed).items():
-            (directory / name).write_bytes(data)
-            paths.append(directory / name)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", place=str(directory)) from None
-    return paths
-
-
 def _manifest(packed: PackedSet) -> dict[str, Any]:
     """Return the nine keys of `<set>.json`; `ctl_bin` has no r, its value has one (6.2)."""
     by_exponent = {
@@ -113,18 +101,21 @@ def _entry(function: FunctionMetaData) -> dict[str, Any]:
     return {a.name: getattr(function, a.name) for a in fields(FunctionMetaData)}
 
 
-def read_packed(directory: Path, name: str) -> PackedSet:
-    """Read a set from a directory; InputError names file, record or key and what was expected."""
-    path = directory / f"{name}.json"
+def read_packed(directory: Path, name: str, manifest: str | None = None) -> PackedSet:
+    """Read a set from a directory; InputError names file, record or key and what was expected.
+
+    `manifest` is the file to begin with, `<name>.json` if it has its usual name.
+    """
+    path = directory / (manifest or f"{name}.json")
     root = Node(str(path), "", load_json(read_limited(path), str(path)))
     buckets = _records(directory, root, "bkt", _USED_BUCKET_WORDS)
     controls = _records(directory, root, "ctl", 1)[:, 0]
     entries = root.key("profile_meta_data").items()
     functions = tuple(_function(node, len(buckets), len(controls)) for node in entries)
-    names = [function_named(f.func_name).name for f in functions]
+    names = [function_of_profile(f.func_name) for f in functions]
     if len(set(names)) != len(names) or not names:
         root.key("profile_meta_data").fail("one entry for each function")
-    _check_controls(controls, len(buckets), str(directory / f"{name}_ctrl.bin"))
+    _check_controls(controls, len(buckets), str(directory / file_name(root.key("ctl_bin"))))
     packed = PackedSet(
         name=name,
         functions=functions,
@@ -144,11 +135,9 @@ def read_packed(directory: Path, name: str) -> PackedSet:
 
 def _records(directory: Path, root: Node, kind: str, used_words: int) -> npt.NDArray[np.uint32]:
     """Read the records of one `.bin` file as uint32 [records, 8]."""
-    node = root.key(f"{kind}_bin")
-    if not isinstance(node.value, str) or Path(node.value).name != node.value or not node.value:
-        node.fail("a file name without a folder")
+    file = file_name(root.key(f"{kind}_bin"))
     count = root.key(f"{kind}_entry_cnt").integer(0, _MAX_RECORDS)
-    path = directory / str(node.value)
+    path = directory / file
     data = read_limited(path, count * RECORD_BYTES)
     if len(data) != count * RECORD_BYTES:
         raise InputError(
@@ -181,7 +170,7 @@ def _check_controls(controls: npt.NDArray[np.uint32], buckets: int, place: str) 
 def _function(node: Node, buckets: int, controls: int) -> FunctionMetaData:
     name = node.key("func_name").value
     try:
-        function_named(name if isinstance(name, str) else "")
+        function_of_profile(name if isinstance(name, str) else "")
     except InputError:
         node.key("func_name").fail("the name of a profile such as exp_400p")
     members: dict[str, Any] = {"func_name": name}

@@ -5,7 +5,9 @@ Source of the sets: activation-tables.md 5 [observed]. The functions themselves 
 
 from __future__ import annotations
 
-from attrs import field, frozen
+import re
+
+from attrs import frozen
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.catalog import (
@@ -29,12 +31,14 @@ __all__ = [
     "ValidRange",
     "Variant",
     "function_named",
+    "function_of_profile",
     "function_set",
     "profile_name",
 ]
 
 _BY_NAME = {function.name: function for function in FUNCTIONS}
 _BY_PROFILE = {name: function for function in FUNCTIONS for name in function.profiles}
+_PROFILE = re.compile(r"([A-Za-z]\w*?)_\d+p(?:_\d+mp)?", re.ASCII)
 
 
 def function_named(name: str) -> Function:
@@ -49,6 +53,20 @@ def function_named(name: str) -> Function:
     return function
 
 
+def function_of_profile(profile: str) -> str:
+    """Return the name of a profile's function: the catalog's, or what its own form says.
+
+    A compiler's tables may hold functions that the catalog does not know. Raises InputError for a
+    text that is no profile's name.
+    """
+    if profile in _BY_PROFILE:
+        return _BY_PROFILE[profile].name
+    match = _PROFILE.fullmatch(profile)
+    if match is None:
+        raise InputError(f"must be the name of a profile such as exp_400p, not {profile!r}")
+    return match[1]
+
+
 @frozen
 class FunctionSet:
     """One set of functions that a table load makes resident (activation-tables.md 5).
@@ -56,32 +74,26 @@ class FunctionSet:
     Attributes
     ----------
     index: the number that an ACTIVATION_TABLE_LOAD carries (`act_tbl_sel`).
-    tables: its table functions, as profile names in the printed order.
+    members: its functions, as profile names in their order.
     bucket_entries, control_entries: published sizes of the compiler's own blobs.
+    is_order_published: True where a source prints the order of the members.
     """
 
     index: int
     name: str
-    tables: tuple[str, ...]
-    bucket_entries: int
-    control_entries: int
-    members: tuple[str, ...] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        # The order of members is published for set 0 only: first table function, the first eight
-        # residents, the other table functions, the rest. It is taken for all [unknown].
-        first, others = self.tables[:1], self.tables[1:]
-        members = first + RESIDENTS[:_RESIDENTS_AHEAD] + others + RESIDENTS[_RESIDENTS_AHEAD:]
-        object.__setattr__(self, "members", members)
+    members: tuple[str, ...]
+    bucket_entries: int | None = None
+    control_entries: int | None = None
+    is_order_published: bool = False
 
     @property
-    def is_order_published(self) -> bool:
-        """True for the one set whose member order a source prints."""
-        return self.index == 0
+    def tables(self) -> tuple[str, ...]:
+        """The members that are not in every set."""
+        return tuple(name for name in self.members if name not in RESIDENTS)
 
     def holds(self, function: str) -> bool:
         """Tell whether a function, or exactly this profile, is a member."""
-        return any(function in (name, _BY_PROFILE[name].name) for name in self.members)
+        return any(function in (name, function_of_profile(name)) for name in self.members)
 
 
 # activation-tables.md 6.6, set order of exp_and_others.
@@ -104,10 +116,18 @@ _RESIDENTS_AHEAD = 8
 
 
 def _roster(*rows: tuple[str, str, int, int]) -> tuple[FunctionSet, ...]:
-    return tuple(
-        FunctionSet(index, name, tuple(tables.split()), buckets, controls)
-        for index, (name, tables, buckets, controls) in enumerate(rows)
-    )
+    """Make the sets from index order, name, table functions and published sizes.
+
+    The order of members is published for set 0 only: first table function, the first eight
+    residents, the other table functions, the rest. It is taken for all [unknown].
+    """
+    sets = []
+    for index, (name, tables, buckets, controls) in enumerate(rows):
+        first, *others = tables.split() or [""]
+        ahead, behind = RESIDENTS[:_RESIDENTS_AHEAD], RESIDENTS[_RESIDENTS_AHEAD:]
+        members = tuple(filter(None, (first, *ahead, *others, *behind)))
+        sets.append(FunctionSet(index, name, members, buckets, controls, index == 0))
+    return tuple(sets)
 
 
 FUNCTION_SETS: tuple[FunctionSet, ...] = _roster(
@@ -140,11 +160,12 @@ FUNCTION_SETS: tuple[FunctionSet, ...] = _roster(
 )
 
 
-def function_set(selector: int | str) -> FunctionSet:
+def function_set(selector: int | str, sets: tuple[FunctionSet, ...] = FUNCTION_SETS) -> FunctionSet:
     """Return a set by index or name; raise InputError naming what would be accepted."""
-    for candidate in FUNCTION_SETS:
+    for candidate in sets:
         if selector in (candidate.index, candidate.name, str(candidate.index)):
             return candidate
-    names = ", ".join(s.name for s in FUNCTION_SETS)
-    last = FUNCTION_SETS[-1].index
-    raise InputError(f"function set must be 0 to {last} or one of {names}, not {selector!r}")
+    names = ", ".join(s.name for s in sets)
+    raise InputError(
+        f"function set must be 0 to {sets[-1].index} or one of {names}, not {selector!r}"
+    )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from attrs import field, frozen
 
 from neuron_emu.errors import InputError
-from neuron_emu.pwp.functions import function_named
+from neuron_emu.pwp.functions import function_of_profile
 from neuron_emu.pwp.profile import MANTISSA_BITS, Octave, Profile
 
 __all__ = ["FunctionMetaData", "PackedSet", "control_word", "pack_set"]
@@ -128,7 +128,7 @@ class _Packer:
     exponent_controls: dict[str, dict[int, tuple[int, ...]]] = field(factory=dict)
 
     def add(self, profile_name: str, profile: Profile) -> None:
-        function = function_named(profile_name).name
+        function = function_of_profile(profile_name)
         base_neg = self.control_starts[function] = len(self.controls)
         base_pos = base_neg + len(profile.neg_exponents)
         running = self.bucket_starts[function] = len(self.buckets)

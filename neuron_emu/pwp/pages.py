@@ -43,13 +43,16 @@ def function_table(functions: Iterable[Function], library: TableLibrary) -> str:
 
 
 def set_table(sets: Iterable[FunctionSet], held: Sequence[str]) -> str:
-    """Return one line a set: index, name, its table functions, and those without a table."""
+    """Return one line a set: index, name, what is known of it, and what has no table."""
 
     def row(item: FunctionSet) -> tuple[str, ...]:
         missing = [name for name in item.tables if name not in held]
-        return str(item.index), item.name, " ".join(item.tables) or "-", " ".join(missing) or "-"
+        order = "published" if item.is_order_published else "as in set 0"
+        lists = (" ".join(names) or "-" for names in (item.tables, missing))
+        return str(item.index), item.name, order, *lists
 
-    return _table(("index", "set", "table functions", "without a table"), map(row, sets))
+    header = ("index", "set", "member order", "table functions", "without a table")
+    return _table(header, map(row, sets))
 
 
 def profile_page(name: str, profile: Profile) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -163,35 +164,51 @@ def twin(profile: Profile, v: Words, nan: str = "fallthrough") -> Words:
     return y
 
 
-def _twin_sections(profile: Profile, sel: Words, special: npt.NDArray[np.bool_]) -> list[Floats]:
+@lru_cache(maxsize=8)
+def _twin_columns(profile: Profile) -> list[Floats]:
+    """Return x, d0, d1, d2, d3 of all sections: of each side its octaves, then both clamps."""
     sections: list[Section] = []
+    for octaves, low, high in _twin_halves(profile):
+        for octave in octaves:
+            sections.extend(octave.sections)
+        sections.extend((low.section, high.section))
+    rows = np.array([(s.x, s.d0, s.d1, s.d2, s.d3) for s in sections], np.uint32)
+    columns = list(np.ascontiguousarray(rows.T).view(np.float32))
+    if any(np.isnan(columns[i]).any() for i in (0, 2, 3, 4)):
+        raise InputError("the numpy twin takes no section that holds a NaN beside d0")
+    return columns
+
+
+def _twin_halves(profile: Profile) -> list[tuple[tuple[Octave, ...], Clamp, Clamp]]:
+    return [
+        (profile.pos_exponents, profile.pos_low, profile.pos_high),
+        (profile.neg_exponents, profile.neg_low, profile.neg_high),
+    ]
+
+
+def _twin_sections(profile: Profile, sel: Words, special: npt.NDArray[np.bool_]) -> list[Floats]:
+    start = 0
     chosen = np.full(sel.size, -1, np.int64)
     magnitude = sel & np.uint32(0x7FFFFFFF)
     exponent, mantissa = magnitude >> np.uint32(23), magnitude & np.uint32(0x7FFFFF)
     negative = sel >= np.uint32(0x80000000)
     present = range(int(exponent.min(initial=255)), int(exponent.max(initial=0)) + 1)
-    halves: list[tuple[npt.NDArray[np.bool_], tuple[Octave, ...], Clamp, Clamp]] = [
-        (~negative, profile.pos_exponents, profile.pos_low, profile.pos_high),
-        (negative, profile.neg_exponents, profile.neg_low, profile.neg_high),
-    ]
-    for half, octaves, low, high in halves:
+    for half, (octaves, low, high) in zip(
+        (~negative, negative), _twin_halves(profile), strict=True
+    ):
         for octave in octaves:
             if octave.exponent + 127 in present:
                 section_id = mantissa >> np.uint32(23 - octave.extract_size)
                 here = half & (exponent == octave.exponent + 127)
                 here &= section_id < len(octave.sections)
-                np.copyto(chosen, len(sections) + section_id.astype(np.int64), where=here)
-            sections.extend(octave.sections)
-        np.copyto(chosen, len(sections), where=half & (magnitude <= low.magnitude))
-        np.copyto(chosen, len(sections) + 1, where=half & (magnitude >= high.magnitude))
-        sections.extend((low.section, high.section))
+                np.copyto(chosen, start + section_id.astype(np.int64), where=here)
+            start += len(octave.sections)
+        np.copyto(chosen, start, where=half & (magnitude <= low.magnitude))
+        np.copyto(chosen, start + 1, where=half & (magnitude >= high.magnitude))
+        start += 2
     uncovered = (chosen < 0) & ~special
     if uncovered.any():
         first = int(sel[uncovered][0])
         raise InputError(f"Unhandled section in simulation: 0x{first:08x}")
-    rows = [(s.x, s.d0, s.d1, s.d2, s.d3) for s in sections]
-    values = list(np.ascontiguousarray(np.array(rows, np.uint32).T).view(np.float32))
-    if any(np.isnan(values[i]).any() for i in (0, 2, 3, 4)):
-        raise InputError("the numpy twin takes no section that holds a NaN beside d0")
     chosen[special] = 0
-    return [column.take(chosen) for column in values]
+    return [column.take(chosen) for column in _twin_columns(profile)]

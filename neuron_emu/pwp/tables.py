@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.evaluate import CompiledProfile
-from neuron_emu.pwp.functions import FunctionSet, function_named, function_set
+from neuron_emu.pwp.functions import FunctionSet, function_of_profile, function_set
 from neuron_emu.pwp.lookup import OctaveRows, SectionTable, Side
 from neuron_emu.pwp.manifest import (
     BASE_BITS,
@@ -102,7 +102,7 @@ class HardwareTables:
     def slot_of(self, function: str) -> int:
         """Return the slot of a member by function or profile name; raise InputError else."""
         for slot, entry in enumerate(self.named):
-            if function in (entry.func_name, function_named(entry.func_name).name):
+            if function in (entry.func_name, function_of_profile(entry.func_name)):
                 return slot
         held = ", ".join(entry.func_name for entry in self.named)
         raise InputError(f"set {self.set.name} must hold {function!r}; it holds {held}")
@@ -238,7 +238,7 @@ def section_table(tables: HardwareTables, slot: int) -> SectionTable:
         entry.neg_small_signal_pwl_control,
     )
     return SectionTable(
-        name=function_named(entry.func_name).name,
+        name=function_of_profile(entry.func_name),
         rows=rows,
         sides=(positive, negative),
         symmetry_en=bool(entry.symmetry_opt_en),

@@ -13,7 +13,7 @@ from neuron_emu.isa.enums import Engine
 from neuron_emu.isa.program import Program
 from neuron_emu.machine import Machine
 from neuron_emu.pwp import reference
-from neuron_emu.pwp.blobs import write_packed
+from neuron_emu.pwp.blobs import blob_files
 from neuron_emu.pwp.functions import function_named
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.profile_json import dump_profile
@@ -28,7 +28,8 @@ INPUT = 0.75
 def directory(tmp_path):
     """Two packed sets of a compiler: one with derivative_sigmoid, one with exp."""
     for name in ("sigmoid_derivative", "exp_and_others"):
-        write_packed(install(name).packed, tmp_path)
+        for file, data in blob_files(install(name).packed).items():
+            (tmp_path / file).write_bytes(data)
     return tmp_path
 
 

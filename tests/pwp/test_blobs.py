@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuron_emu.errors import InputError
-from neuron_emu.pwp.blobs import blob_files, read_packed, write_packed
+from neuron_emu.pwp.blobs import blob_files, read_packed
 from neuron_emu.pwp.evaluate import compile_profile
 from neuron_emu.pwp.functions import function_set
 from neuron_emu.pwp.library import TableLibrary
@@ -49,7 +49,8 @@ KEYS = [
 @pytest.fixture
 def files(tmp_path):
     """The files of set 0 in a directory."""
-    write_packed(install(0).packed, tmp_path)
+    for file, data in blob_files(install(0).packed).items():
+        (tmp_path / file).write_bytes(data)
     return tmp_path
 
 
@@ -125,7 +126,7 @@ class TestDamage:
             (".json", lambda b: b[:100], r"\.json: must be JSON"),
             (
                 ".json",
-                lambda b: b.replace(b'"exp_400p"', b'"frob_1p"'),
+                lambda b: b.replace(b'"exp_400p"', b'"frob"'),
                 r"func_name must be the na",
             ),
             (".json", lambda b: b.replace(b'_bkt.bin"', b'_bkt/../x"'), r"bkt_bin must be a file"),
@@ -199,6 +200,21 @@ class TestContradictions:
 
         with pytest.raises(InputError, match=rf"{SET}\.json: "):
             read_packed(files, SET)
+
+    def test_base_of_a_half_that_is_not_stored(self, files):
+        """No look-up uses it, so whatever a compiler writes there does no harm."""
+        path = files / f"{SET}.json"
+        manifest = json.loads(path.read_text())
+        entries = manifest["profile_meta_data"]
+        next(e for e in entries if e["func_name"] == "tanh_4p")["pwl_control_base_neg"] = 0
+        path.write_text(json.dumps(manifest))
+        tables = unpack_tables(function_set(0), read_packed(files, SET))
+        values = np.linspace(-3, 3, 101, dtype=np.float32)
+
+        assert np.array_equal(
+            tables.compiled(tables.slot_of("tanh")).evaluate(values),
+            compile_profile(load_profile("tanh")).evaluate(values),
+        )
 
     @pytest.mark.parametrize(
         ("table", "function", "value"),
