@@ -83,6 +83,8 @@ class Generation:
         from the base on (activation-tables.md 10.5); None where no page describes it.
     dve_cam: the DVE's PROF_CAM, None where there is none.
     addr_reg_reserved_mask: bits of a register-form ADDR4 that must be zero (isa-encoding.md 3.1).
+    dve_not_default: opcodes that the DVE's default microcode tables lack, though the header has
+        them (dve-tensor-scalar.md 1.1).
     num_function_sets: sets of the roster that ACTIVATION_TABLE_LOAD indexes
         (activation-tables.md 5).
     """
@@ -107,6 +109,7 @@ class Generation:
     num_address_registers: int = 64
     num_semaphores: int = 256
     indirect_group_partitions: int = 16
+    dve_not_default: frozenset[int] = frozenset()
     num_function_sets: int = 21
 
     def __str__(self) -> str:
@@ -195,6 +198,7 @@ SUNDA = Generation(
     dtypes=_DTYPES_SUNDA,
     alu_ops=_ALU_SUNDA,
     addr_reg_reserved_mask=0x7FFFFF00,
+    dve_not_default=_opcodes("93 98 9A 9B E6"),
 )
 CAYMAN = evolve(
     SUNDA,
@@ -208,6 +212,7 @@ CAYMAN = evolve(
     dve_dispatch_entries=170,
     dve_cam=_CAM_CAYMAN,
     addr_reg_reserved_mask=0x00FFFF00,
+    dve_not_default=frozenset(),
 )
 MARIANA = evolve(
     CAYMAN,

@@ -14,11 +14,19 @@ from attrs import define, field
 
 from neuron_emu.engines.core import EngineState, Prepared, Problem
 from neuron_emu.engines.kernels import Kernel, find_kernel
-from neuron_emu.engines.sequencer import Update, Wait, updates_of, waits_of
+from neuron_emu.engines.sequencer import (
+    Update,
+    Wait,
+    missing_register,
+    updates_of,
+    waits_of,
+)
 from neuron_emu.generation import Generation
 from neuron_emu.isa.bulk import BlockJudge
 from neuron_emu.isa.codec import decode
 from neuron_emu.isa.diagnostics import Finding
+from neuron_emu.isa.enums import Engine
+from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.program import Stream
 from neuron_emu.isa.records import WORD_BYTES
 from neuron_emu.isa.validate import findings_of_word
@@ -108,6 +116,7 @@ class Issuer:
         self.sanitize = sanitize
         self.warned_uninitialised = False
         self._era = 0
+        self._told: set[int] = set()
 
     def forget_reads(self) -> None:
         """Look at written flags anew: some may have been cleared."""
@@ -131,19 +140,31 @@ class Issuer:
     def _judged(self, queue: Queue, word: bytes) -> Issued:
         record = decode(word, self.generation)
         engine = queue.state.engine
+        if engine is Engine.DVE and word[0] in self.generation.dve_not_default - self._told:
+            self._told.add(word[0])
+            self.warn(
+                queue,
+                "table_set",
+                f"{opcode_name(word[0])} is legal on {self.generation}, but the DVE's default"
+                " microcode tables lack it",
+            )
         findings: tuple[Finding, ...] = ()
         if not self._is_proven(queue):
             findings = findings_of_word(word, self.generation, engine, self.policy)
-        updates = updates_of(record)
+        waits, updates = waits_of(record), updates_of(record)
+        kernel = find_kernel(word[0], engine, self.generation)
+        missing = missing_register((*waits, *updates), self.generation.num_address_registers)
+        if missing is not None:
+            waits, updates, kernel = (), (), Problem("register", missing)
         return Issued(
             word=word,
             record=record,
-            waits=waits_of(record),
+            waits=waits,
             read_updates=tuple(u for u in updates if u.is_after_reads),
             complete_updates=tuple(u for u in updates if not u.is_after_reads),
             findings=findings,
             errors=tuple(f for f in findings if f.severity == "error"),
-            kernel=find_kernel(word[0], engine, self.generation),
+            kernel=kernel,
         )
 
     def _is_proven(self, queue: Queue) -> bool:

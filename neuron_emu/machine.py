@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from attrs import frozen
+from attrs import evolve, frozen
 
 from neuron_emu.engines.accumulator import Accumulator
 from neuron_emu.engines.core import Effects, EngineState, Prepared, Problem
@@ -85,12 +85,16 @@ class Machine:
         """
         if isinstance(generation, str):
             generation = generation_named(generation)
+        self.library = TableLibrary(Path(tables) if tables is not None else None)
+        # A word's set index is checked against the sets of the tables that are used.
+        num_sets = len(self.library.sets)
+        if num_sets != generation.num_function_sets:
+            generation = evolve(generation, num_function_sets=num_sets)
         self.generation = generation
         self.policy = policy or Policy()
         self.formats = NumberFormats.of(generation, self.policy)
         self.memory = Memory(generation, self.policy)
         self.sync = SyncState.at_start(generation)
-        self.library = TableLibrary(Path(tables) if tables is not None else None)
         self.observer: Observer | None = None
         self.sanitizer: Sanitizer | None = None
         self.steps = 0

@@ -102,7 +102,8 @@ class Policy:
     act_imm_src: str = _row(
         "header|emitter",
         "the header types imm_src of ACTIVATE as IMM_SRC (0 a value, 1 a pointer); the compiler's"
-        " emitter writes 1 beside a literal 0, which would fit IMM_SRC_N",
+        " emitter writes 1 beside a literal 0, which would fit IMM_SRC_N; under header that zero of"
+        " the v2 reciprocal is taken as the value all the same",
         "activation-tables.md 2.2",
     )
     exp_upper_dim: str = _row(
@@ -164,7 +165,8 @@ class Policy:
     )
     symmetric_clamp: str = _row(
         "comment|clamp",
-        "sign(a) * max(abs a, abs b) is the header's only text; clamp takes the min instead",
+        "sign(a) * max(abs a, abs b) is the header's only text, and the sign bit of a is taken for"
+        " its sign, so that a zero gives the magnitude of b; clamp takes the min instead",
         "dve-tensor-scalar.md 5.1",
     )
     fp32r_mantissa: str = _row(

@@ -229,15 +229,21 @@ def _integers_as_floats(
     values: npt.NDArray[Any], spec: TensorSpec, formats: NumberFormats
 ) -> npt.NDArray[Any]:
     """Convert integers that `spec.dtype` holds exactly; raise InputError at the first other."""
-    magnitude = values.astype(np.uint64)
-    magnitude = np.where(values < 0, ~magnitude + np.uint64(1), magnitude)
-    lowest_bit = np.maximum(magnitude & (~magnitude + np.uint64(1)), np.uint64(1))
-    exact = magnitude // lowest_bit < np.uint64(1 << _FLOAT32_SIGNIFICANT_BITS)
+    exact = is_exact_in_float32(values)
     singles = values.astype(np.float32)
     bits = from_float32(singles, spec.dtype, formats)
     exact &= to_float32(bits, spec.dtype, formats) == singles
     _refuse_first(~exact, values, f"exact in {spec.dtype.word}", spec)
     return bits
+
+
+def is_exact_in_float32(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which integers a float32 holds: those of 24 bits and zeros behind them."""
+    magnitude = values.astype(np.uint64)
+    magnitude = np.where(values < 0, ~magnitude + np.uint64(1), magnitude)
+    lowest_bit = np.maximum(magnitude & (~magnitude + np.uint64(1)), np.uint64(1))
+    exact: npt.NDArray[np.bool_] = magnitude // lowest_bit < 1 << _FLOAT32_SIGNIFICANT_BITS
+    return exact
 
 
 def _refuse_first(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,3 +182,35 @@ class TestFiles:
                                        'dve = "x.asm"\n')  # fmt: skip
 
         assert neuron_emu("run", "s.toml", cwd=folder).status == 0
+
+
+def test_names_that_no_encoding_has(tmp_path):
+    """A file's name may be any bytes: it is shown escaped, in every format."""
+    odd = os.fsdecode(os.fsencode(tmp_path / "n") + b"\xff.bin")
+    Path(odd).write_bytes(assemble("NOP"))
+    for form in ("full", "concise", "json", "sarif", "github"):
+        done = subprocess.run(
+            [sys.executable, "-m", "neuron_emu", "validate", "--format", form, odd],
+            cwd=ROOT,
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
+            check=False,
+        )
+
+        assert (done.returncode, done.stderr) == (0, b""), form
+
+
+def test_prefix_of_a_scenario():
+    """A scenario names its engines; a prefix is refused, not ignored."""
+    refused = neuron_emu("validate", "act:programs/exp.toml")
+
+    assert refused.status == 2
+    assert refused.err.endswith("a scenario names its engines itself: no prefix\n")
+
+
+def test_words_without_a_zero_byte_from_a_pipe():
+    """What is no text is words, whatever bytes they hold."""
+    word = bytes(range(128, 192))
+    printed = neuron_emu("dis", "-", stdin=word)
+
+    assert (printed.status, printed.out.split()[:2]) == (0, [".word", word.hex()])

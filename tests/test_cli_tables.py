@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -196,3 +199,105 @@ class TestDirectory:
 
         assert refused.status == 2
         assert "--tables goes with a function such as exp, not with 'NE0107'" in refused.err
+
+
+class TestRefusals:
+    """What may not be overwritten, named or counted, and how a reader that leaves is taken."""
+
+    def test_outputs_do_not_replace_the_tables(self, tmp_path):
+        """design.md 5: no input file changes."""
+        neuron_emu("tables", "build", "exp", "-o", tmp_path / "exp_400p.json")
+        before = (tmp_path / "exp_400p.json").read_bytes()
+        table = tmp_path / "exp_400p.json"
+        np.save(tmp_path.parent / f"{tmp_path.name}.npy", np.float32([1]))
+        numbers = tmp_path.parent / f"{tmp_path.name}.npy"
+        source = ("--tables", tmp_path)
+        for words in (
+            ("tables", "eval", "exp", "--input", numbers, "--output", table, *source),
+            ("tables", "plot", "exp", "-o", table, *source),
+            ("tables", "certify", "exp", "-o", table, *source),
+            ("run", "--dump", f"sbuf:0+0x0:fp32[1,1]={table}", *source, "programs/exp.asm"),
+            ("debug", "--batch", "--trace", table, *source, "programs/exp.asm"),
+        ):
+            refused = neuron_emu(*words)
+            assert refused.status == 2
+            assert refused.err.endswith("output must not replace a file of --tables\n")
+        assert table.read_bytes() == before
+
+    def test_blobs_over_the_sets_they_are_made_of(self, tmp_path):
+        """Writing a directory anew into itself is refused as well."""
+        neuron_emu("tables", "blobs", "4", "-o", tmp_path)
+        refused = neuron_emu("tables", "blobs", "4", "--tables", tmp_path, "-o", tmp_path)
+
+        assert refused.status == 2
+        assert refused.err.endswith("output must not replace a file of --tables\n")
+
+    def test_an_empty_directory_name(self):
+        """An unset variable of a shell is no wish for the shipped tables."""
+        for words in (("tables", "list"), ("explain", "exp", "1"), ("run", "programs/exp.asm")):
+            refused = neuron_emu(*words, "--tables", "")
+            assert refused.status == 2
+            assert refused.err == "neuron-emu: --tables: must name a directory, not be empty\n"
+
+    @pytest.mark.parametrize(
+        "value",
+        [np.int64(2**53 + 1), np.int64(2**60 + 1), np.uint64(2**64 - 1), np.int32(2**24 + 1)],
+    )
+    def test_integers_that_float32_does_not_hold(self, tmp_path, value):
+        """Compared as integers: a double does not hold them either."""
+        np.save(tmp_path / "x.npy", np.array([value]))
+        arrays = ("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+        refused = neuron_emu("tables", "eval", "exp", *arrays)
+
+        assert refused.status == 2
+        assert refused.err.endswith("integers must be exact in float32\n")
+
+    def test_numbers_past_float32_say_nothing(self, tmp_path):
+        """A slope and inputs that overflow are infinite, without a remark of numpy."""
+        np.save(tmp_path / "x.npy", np.float64([1e300, -1.0]))
+        arrays = ("--input", tmp_path / "x.npy", "--output", tmp_path / "y.npy")
+        answer = neuron_emu("tables", "eval", "parametric_relu", "--slope", "1e300", *arrays)
+
+        assert (answer.status, answer.err) == (0, "")
+        assert np.load(tmp_path / "y.npy").tolist() == [np.inf, -np.inf]
+
+    def test_certify_looks_before_it_sweeps(self, tmp_path):
+        """Nothing is begun, and nothing left, where the end is known to fail."""
+        refused = neuron_emu("tables", "certify", "exp", "-o", tmp_path)
+        slope = neuron_emu("tables", "certify", "parametric_relu", "-o", tmp_path / "c.json")
+
+        assert refused.status == slope.status == 2
+        assert refused.err.endswith("must be a file that can be written\n")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_reader_that_leaves(self, tmp_path):
+        """Exit 0 (nothing failed), and every file is there."""
+        command = [sys.executable, "-c", "from neuron_emu.cli import main; main()"]
+        words = ["tables", "blobs", "all", "-o", str(tmp_path / "sets")]
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [*command, *words], stdout=writer, stderr=subprocess.PIPE, check=False
+        )
+        os.close(writer)
+
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert len(list((tmp_path / "sets").iterdir())) == 64
+
+    def test_output_to_a_pipe_by_name(self, tmp_path):
+        """/dev/stdout may be a pipe, which cannot be replaced by a file."""
+        answer = neuron_emu("tables", "build", "relu", "-o", "/dev/stdout")
+
+        assert answer.out == neuron_emu("tables", "build", "relu", "-o", "-").out
+
+    def test_signalling_nan_is_shown_as_it_is(self):
+        """The bits do not pass through a Python float."""
+        page = neuron_emu("explain", "exp", "0x7f800001").out
+
+        assert page.startswith("exp_400p(nan), input bits 0x7f800001\n")
+
+    def test_a_nan_that_a_function_is_constant_at(self):
+        """A number and no number have no distance."""
+        page = neuron_emu("explain", "is_finite", "nan").out
+
+        assert page.endswith("error    one of the two is no number\n")

@@ -206,6 +206,16 @@ class TestEnds:
             " act at word 0 waits for event 9 to be 1, and it is 0"
         )
 
+    @pytest.mark.parametrize("line", ["NOP S[1]=$R[{}]@complete", "NOP S[1]>=$R[{}]"])
+    @pytest.mark.parametrize("number", [64, 128, 1000])
+    def test_register_that_does_not_exist(self, line, number):
+        """isa-encoding.md 7.1: 0 to 63; nothing is done, and no other register is taken."""
+        result = Machine().run(Program.from_text(line.format(number)))
+
+        assert result.fault is not None
+        assert (result.fault.name, result.steps) == ("register", 0)
+        assert result.fault.message == f"semaphore register must be 0 to 63, not {number}"
+
     def test_deadlock_by_register(self):
         """The threshold is shown, not the register's number."""
         machine = Machine()

@@ -7,6 +7,7 @@ clean, 1 a finding of severity error or a fault, 2 a job that could not be done 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -38,6 +39,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     _open_missing_streams()
+    for stream in (sys.stdout, sys.stderr):
+        # File names hold what no encoding may have: it is shown escaped, and nothing is lost.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = run_command(words)
         sys.stdout.flush()

@@ -21,6 +21,7 @@ __all__ = [
     "ENGINE_OPTION",
     "GENERATION_OPTION",
     "PROGRAMS",
+    "TABLES_OPTION",
     "atomic_output",
     "keep_apart",
     "warn",
@@ -77,14 +78,16 @@ def atomic_output(path: str) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         return
     try:
-        target = Path(path).resolve()
+        target = Path(path)
         if target.exists() and not target.is_file():
             # A device or a pipe cannot be replaced by a file.
             with target.open("wb") as stream:
                 yield stream
         else:
-            with _replacing(target) as stream:
+            with _replacing(target.resolve()) as stream:
                 yield stream
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", place=path) from None
 
@@ -102,14 +105,41 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def keep_apart(inputs: Iterable[str], outputs: Iterable[str]) -> None:
-    """Refuse an output that is an input, or two outputs that are one file, before anything runs."""
+def _tables(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value == "":
+        raise InputError("must name a directory, not be empty", place="--tables")
+    return value
+
+
+TABLES_OPTION = click.option(
+    "--tables",
+    "directory",
+    metavar="DIR",
+    callback=_tables,
+    help="A compiler's directory of profile JSON files or packed sets.",
+)
+
+
+def keep_apart(inputs: Iterable[str], outputs: Iterable[str], directory: str | None = None) -> None:
+    """Refuse an output that is an input, a file of a directory that is read, or another output."""
+    outputs = list(outputs)
+    for path in outputs:
+        if directory is not None and path != "-" and _is_file_of(directory, path):
+            raise InputError("output must not replace a file of --tables", place=path)
     known = [(path, "an input") for path in inputs]
     for path in outputs:
         for other, what in known:
             if _is_same_file(path, other):
                 raise InputError(f"output must not be {what} as well", place=path)
         known.append((path, "another output"))
+
+
+def _is_file_of(directory: str, path: str) -> bool:
+    try:
+        target = Path(path).resolve()
+        return target.exists() and target.parent == Path(directory).resolve()
+    except OSError:
+        return False
 
 
 def _is_same_file(first: str, second: str) -> bool:

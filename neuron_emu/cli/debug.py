@@ -11,7 +11,13 @@ from typing import IO
 import click
 import numpy as np
 
-from neuron_emu.cli.common import ENGINE_OPTION, GENERATION_OPTION, atomic_output
+from neuron_emu.cli.common import (
+    ENGINE_OPTION,
+    GENERATION_OPTION,
+    TABLES_OPTION,
+    atomic_output,
+    keep_apart,
+)
 from neuron_emu.debug import Debugger
 from neuron_emu.debug.loading import load_debugger
 from neuron_emu.debug.shell import Prompt, Session
@@ -19,7 +25,7 @@ from neuron_emu.debug.text import text_of
 from neuron_emu.errors import InputError
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import Engine
-from neuron_emu.isa.program import read_text
+from neuron_emu.isa.program import read_text, split_argument
 from neuron_emu.machine import MAX_STEPS
 from neuron_emu.tensor_spec import TensorSpec
 from neuron_emu.trace import json_line, text_line
@@ -32,9 +38,7 @@ __all__ = ["command"]
 @ENGINE_OPTION
 @click.option("--load", "loads", multiple=True, metavar="SPEC=FILE.npy", help="Fill memory.")
 @click.option("--preload", metavar="SET", help="Function set resident at the start.")
-@click.option(
-    "--tables", metavar="DIR", help="Directory of profile JSON files or packed sets to use."
-)
+@TABLES_OPTION
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
 @click.option("--dump", "dumps", multiple=True, metavar="SPEC=FILE.npy", help="Write at the end.")
 @click.option("--trace", metavar="FILE.jsonl|FILE", help="Write each station of each word.")
@@ -53,7 +57,7 @@ def command(
     engine: Engine,
     loads: tuple[str, ...],
     preload: str | None,
-    tables: str | None,
+    directory: str | None,
     policies: tuple[str, ...],
     dumps: tuple[str, ...],
     trace: str | None,
@@ -83,13 +87,17 @@ def command(
         return serve(sys.stdin.buffer, sys.stdout.buffer)
     if not programs:
         raise InputError("a program must be given, for instance programs/exp.toml", place="debug")
+    inputs = [split_argument(program, engine)[1] for program in programs]
+    inputs += [word.partition("=")[2] for word in loads]
+    outputs = [word.partition("=")[2] for word in dumps]
+    keep_apart(inputs, [path for path in (*outputs, trace) if path], directory)
     debugger = load_debugger(
         programs,
         generation=generation,
         engine=engine,
         loads=loads,
         preload=preload,
-        tables=tables,
+        tables=directory,
         policies=policies,
         interleave=interleave,
         sanitize=sanitize,

@@ -32,6 +32,7 @@ def command(generation: Generation | None, engine: Engine, show_bytes: bool, pro
     warn_of_streams(streams)
     for stream in streams:
         if len(streams) > 1 or stream.is_member:
-            click.echo(f"# {stream.name} ({stream.engine.name.lower()})")
+            name = "".join(c if c.isprintable() else "?" for c in stream.name)
+            click.echo(f"# {name} ({stream.engine.name.lower()})")
         for line in listing(stream, generation or MARIANA, show_bytes=show_bytes):
             click.echo(line)

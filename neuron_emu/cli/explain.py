@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import numpy as np
 
+from neuron_emu.cli.common import TABLES_OPTION
 from neuron_emu.errors import InputError
 from neuron_emu.isa.explain import page_of
 from neuron_emu.isa.text import parse_float
@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.command("explain", context_settings={"ignore_unknown_options": True})
 @click.argument("topic", metavar="RULE|OPCODE|FUNCTION")
 @click.argument("x", required=False)
-@click.option("--tables", "directory", metavar="DIR", help="Tables of a compiler.")
+@TABLES_OPTION
 def command(topic: str, x: str | None, directory: str | None) -> None:
     """Explain a rule by code or name, an opcode by name or number, or a function.
 
@@ -56,15 +56,8 @@ def function_page(topic: str, x: str | None, directory: str | None = None) -> st
     profile = library.profile(name)
     if x is None:
         return profile_page(name, profile) + "\n"
-    compiled = compile_profile(profile)
-    value = _number(x)
     if profile.takes_slope:
         raise InputError(f"{name} takes its slope from the instruction; see tables eval --slope")
-    exact = compiled.evaluate(np.array([value], np.float32), evaluator="exact")[0]
-    return walk_page(name, compiled, value, exact) + "\n"
-
-
-def _number(text: str) -> float:
-    """Read X: a decimal, inf, nan, or the bits of a float32 as 0x and hex digits."""
-    word = parse_float(text, "X")
-    return float(np.array([word], np.uint32).view(np.float32)[0])
+    # X is a decimal, inf, nan, or the bits of a float32 as 0x and hex digits.
+    bits = parse_float(x, "X")
+    return walk_page(name, compile_profile(profile), bits) + "\n"

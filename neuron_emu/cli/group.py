@@ -45,7 +45,11 @@ def group() -> None:
 def run_command(words: list[str]) -> int:
     """Run a command line; return its exit status and print what went wrong."""
     try:
-        status = group(words, prog_name="neuron-emu", standalone_mode=False)
+        # Not group(words): that would turn a closed pipe into exit status 1.
+        with group.make_context("neuron-emu", list(words)) as context:
+            status = group.invoke(context)
+    except click.exceptions.Exit as error:
+        return error.exit_code
     except click.ClickException as error:
         error.show()
         return 2

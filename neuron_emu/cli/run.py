@@ -14,6 +14,7 @@ from neuron_emu.cli.common import (
     ENGINE_OPTION,
     GENERATION_OPTION,
     PROGRAMS,
+    TABLES_OPTION,
     atomic_output,
     keep_apart,
     warn_of_streams,
@@ -50,9 +51,7 @@ class _Job:
 @click.option("--load", "loads", multiple=True, metavar="SPEC=FILE.npy", help="Fill memory.")
 @click.option("--dump", "dumps", multiple=True, metavar="SPEC=FILE.npy|-", help="Write memory.")
 @click.option("--preload", metavar="SET", help="Function set resident at the start.")
-@click.option(
-    "--tables", metavar="DIR", help="Directory of profile JSON files or packed sets to use."
-)
+@TABLES_OPTION
 @click.option("--policy", "policies", multiple=True, metavar="KEY=VALUE", help="Open question.")
 @click.option("--trace", metavar="FILE.jsonl|FILE|-", help="Write each station of each word.")
 @click.option("--sanitize", is_flag=True, help="Report races, unwritten reads, NaNs made.")
@@ -65,7 +64,7 @@ def command(
     loads: tuple[str, ...],
     dumps: tuple[str, ...],
     preload: str | None,
-    tables: str | None,
+    directory: str | None,
     policies: tuple[str, ...],
     trace: str | None,
     sanitize: bool,
@@ -83,12 +82,12 @@ def command(
     Example:
       neuron-emu run --load sbuf:0+0x1000:fp32[128,8]=x.npy --dump sbuf:0+0x2000:fp32[128,8]=- e.bin
     """
-    _keep_files_apart(programs, loads, dumps, trace, engine)
+    _keep_files_apart(programs, loads, dumps, trace, engine, directory)
     scenarios = _scenarios(programs, engine)
     machine = Machine(
         _generation(generation, scenarios),
         Policy.parse([*(word for s in scenarios for word in s.policy), *policies]),
-        tables=tables,
+        tables=directory,
         sanitize=sanitize,
         interleave=interleave,
     )
@@ -117,11 +116,12 @@ def _run(job: _Job, trace: str | None, max_steps: int) -> int:
             job.machine.listeners.append(_tracer(files.enter_context(atomic_output(trace)), trace))
         result = job.machine.run(job.program, max_steps=max_steps)
         for spec, _, stream in outputs:
-            values = job.machine.read(spec)
-            if stream is None:
-                click.echo(tensor_text(values))
-            else:
-                np.save(stream, values, allow_pickle=False)
+            if stream is not None:
+                np.save(stream, job.machine.read(spec), allow_pickle=False)
+    # Text comes last: a reader that leaves early must not cost a file.
+    for spec, _, stream in outputs:
+        if stream is None:
+            click.echo(tensor_text(job.machine.read(spec)))
     return _report(job, result)
 
 
@@ -194,12 +194,13 @@ def _keep_files_apart(
     dumps: tuple[str, ...],
     trace: str | None,
     engine: Engine,
+    directory: str | None,
 ) -> None:
     """Refuse outputs that would replace an input or each other."""
     inputs = [split_argument(program, engine)[1] for program in programs]
     inputs += [word.partition("=")[2] for word in loads]
     outputs = [word.partition("=")[2] for word in dumps]
-    keep_apart(inputs, [path for path in (*outputs, trace) if path])
+    keep_apart(inputs, [path for path in (*outputs, trace) if path], directory)
 
 
 def _checked(word: str, machine: Machine) -> tuple[TensorSpec, str]:

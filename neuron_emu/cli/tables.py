@@ -9,23 +9,23 @@ from typing import Any, TypeVar
 
 import click
 import numpy as np
+from attrs import evolve
 
-from neuron_emu.cli.common import atomic_output, keep_apart
+from neuron_emu.cli.common import TABLES_OPTION, atomic_output, keep_apart
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.act_info import ACT_INFO, act_info_text
 from neuron_emu.pwp.evaluate import CompiledProfile, compile_profile
-from neuron_emu.pwp.functions import FUNCTIONS
+from neuron_emu.pwp.functions import function_of_profile
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.pages import function_table, profile_page, set_table
 from neuron_emu.pwp.profile import Profile, differences
 from neuron_emu.pwp.profile_json import dump_profile, read_profile
 from neuron_emu.pwp.store import load_profile, shipped_profiles
-from neuron_emu.tensor_spec import read_npy
+from neuron_emu.tensor_spec import is_exact_in_float32, read_npy
 
 __all__ = ["command"]
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-_DIRECTORY = click.option("--tables", "directory", metavar="DIR", help="Tables of a compiler.")
 _FILE = click.option("--profile", "path", metavar="P.json", help="Take the table of this file.")
 
 
@@ -42,7 +42,7 @@ def command() -> None:
 
 
 @command.command("list")
-@_DIRECTORY
+@TABLES_OPTION
 def list_command(directory: str | None) -> None:
     """List the functions with their codes and profiles, and the function sets.
 
@@ -51,13 +51,13 @@ def list_command(directory: str | None) -> None:
       neuron-emu tables list
     """
     library = library_of(directory)
-    click.echo(function_table(FUNCTIONS, library))
+    click.echo(function_table(library))
     click.echo(set_table(library.sets, library.profile_names))
 
 
 @command.command("show")
 @_FILE
-@_DIRECTORY
+@TABLES_OPTION
 @click.argument("function", metavar="F")
 def show(path: str | None, directory: str | None, function: str) -> None:
     """Show octaves, sections and clamps of a table, and its special results.
@@ -79,7 +79,7 @@ def show(path: str | None, directory: str | None, function: str) -> None:
 @click.option("--fma", type=click.Choice(["off", "on"]), default="off")
 @click.option("--slope", type=float, help="Slope of parametric_relu.")
 @_FILE
-@_DIRECTORY
+@TABLES_OPTION
 @click.argument("function", metavar="F")
 def evaluate(
     source: str,
@@ -98,10 +98,11 @@ def evaluate(
     Example:
       neuron-emu tables eval exp --input x.npy --output y.npy
     """
-    keep_apart([source, *([path] if path else [])], [output])
+    keep_apart([source, *([path] if path else [])], [output], directory)
     compiled = _compiled(function, path, directory)
     values = _as_float32(read_npy(source), source)
-    kwargs: dict[str, Any] = {} if slope is None else {"slope": np.float32(slope)}
+    with np.errstate(over="ignore"):
+        kwargs: dict[str, Any] = {} if slope is None else {"slope": np.float32(slope)}
     result = compiled.evaluate(values, evaluator=evaluator, nan=nan, fma=fma, **kwargs)
     with atomic_output(output) as stream:
         np.save(stream, result, allow_pickle=False)
@@ -131,7 +132,7 @@ def build(output: str, regenerate: bool, function: str) -> None:
 
 @command.command("blobs")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder to write.")
-@_DIRECTORY
+@TABLES_OPTION
 @click.argument("selector", metavar="SET")
 def blobs(output: str, directory: str | None, selector: str) -> None:
     """Write a packed set: SET.json, SET_bkt.bin and SET_ctrl.bin.
@@ -153,6 +154,7 @@ def blobs(output: str, directory: str | None, selector: str) -> None:
             click.echo(f"{tables.set.name} is without a table for {missing}", err=True)
         files |= blob_files(tables.packed)
     folder = Path(output)
+    keep_apart([], [str(folder / name) for name in files], directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -160,7 +162,7 @@ def blobs(output: str, directory: str | None, selector: str) -> None:
     for name, data in files.items():
         with atomic_output(str(folder / name)) as stream:
             stream.write(data)
-        click.echo(str(folder / name))
+    click.echo("\n".join(str(folder / name) for name in files))
 
 
 def library_of(directory: str | None) -> TableLibrary:
@@ -174,7 +176,10 @@ def table_of(function: str, path: str | None, directory: str | None) -> tuple[st
         raise click.UsageError("--profile and --tables name two sources of one table")
     library = library_of(directory)
     name = library.profile_name(function)
-    return name, library.profile(name) if path is None else read_profile(path)
+    if path is None:
+        return name, library.profile(name)
+    # F says which function it is, however the file spells its name.
+    return name, evolve(read_profile(path), name=function_of_profile(name))
 
 
 def _compiled(function: str, path: str | None, directory: str | None) -> CompiledProfile:
@@ -188,9 +193,9 @@ def _compiled(function: str, path: str | None, directory: str | None) -> Compile
 
 def _as_float32(values: Any, place: str) -> Any:
     """Return numbers as float32; an integer that float32 does not hold is refused."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         singles = values.astype(np.float32)
-    if values.dtype.kind in "iu" and not np.array_equal(singles.astype(np.float64), values):
+    if values.dtype.kind in "iu" and not is_exact_in_float32(values).all():
         raise InputError("integers must be exact in float32", place=place)
     return singles
 
@@ -199,7 +204,7 @@ def _as_float32(values: Any, place: str) -> Any:
 @click.option("-o", "--output", metavar="CERT.json", help="File to write, F.certificate.json else.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True)
 @_FILE
-@_DIRECTORY
+@TABLES_OPTION
 @click.argument("function", metavar="F")
 def certify_command(
     output: str | None, jobs: int, path: str | None, directory: str | None, function: str
@@ -218,14 +223,16 @@ def certify_command(
 
     name, profile = table_of(function, path, directory)
     target = output or f"{name}.certificate.json"
-    keep_apart([path] if path else [], [target])
-    state = Path(f"{target}.part")
+    state = Path(f"{name}.certificate.json.part" if target == "-" else f"{target}.part")
+    keep_apart([path] if path else [], [target, str(state)], directory)
+    if Path(target).is_dir() or not state.parent.is_dir():
+        raise InputError("must be a file that can be written", place=target)
     with sweep_progress(f"certify {name}") as progress:
         certificate = certify(name, profile, state, jobs=jobs, progress=progress)
     with atomic_output(target) as stream:
         stream.write(certificate.as_json().encode())
     state.unlink(missing_ok=True)
-    click.echo(certificate_page(certificate))
+    click.echo(certificate_page(certificate), err=target == "-")
     return 1 if certificate.twin_differences else 0
 
 
@@ -246,7 +253,7 @@ def sweep_progress(title: str) -> Iterator[Callable[[int], None]]:
 @command.command("plot")
 @click.option("-o", "--output", required=True, metavar="F.png", help="Picture to write.")
 @_FILE
-@_DIRECTORY
+@TABLES_OPTION
 @click.argument("function", metavar="F")
 def plot(output: str, path: str | None, directory: str | None, function: str) -> None:
     """Draw the error of a table in ULP over its octaves, with the section grid.
@@ -257,7 +264,7 @@ def plot(output: str, path: str | None, directory: str | None, function: str) ->
     """
     from neuron_emu.pwp.plot import plot_error
 
-    keep_apart([path] if path else [], [output])
+    keep_apart([path] if path else [], [output], directory)
     name, profile = table_of(function, path, directory)
     with atomic_output(output) as stream:
         plot_error(name, profile, stream)

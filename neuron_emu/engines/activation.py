@@ -219,7 +219,7 @@ def prepare_activate(word: Activate, state: EngineState) -> PreparedActivation |
     command = member(AccumulatorCommand, word.accumulator_cmd)
     if command is None:
         return Problem("no_model", f"accumulator_cmd {word.accumulator_cmd} has no meaning")
-    imm = _Spec("imm", _imm_source(word, state), word.imm)
+    imm = _imm(word, state)
     return _prepare(
         word,
         state,
@@ -245,16 +245,29 @@ def _imm_source(word: Activate, state: EngineState) -> int:
     return word.imm_src
 
 
-def _addend(word: Activate, state: EngineState) -> _Spec:
-    """Return what is added after the multiplication: the bias, for the v2 reciprocal `imm` (3.2).
-
-    The compiler marks the literal 0 of that reciprocal with imm_src 1, which the header calls a
-    pointer: a zero is taken as the value it stands for.
-    """
+def _adds_imm(word: Activate, state: EngineState) -> bool:
+    """Tell whether `imm` takes the place of the bias: for the v2 reciprocal (3.2)."""
     is_reciprocal = function_of(word, state) == "reciprocal"
-    if is_reciprocal and state.generation.core_version == _SUNDA:
-        source = _imm_source(word, state) if word.imm.word else ImmediateSource.INSTRUCTION
-        return _Spec("imm", source, word.imm)
+    return is_reciprocal and state.generation.core_version == _SUNDA
+
+
+def _imm(word: Activate, state: EngineState) -> _Spec:
+    """Return the scalar `imm`.
+
+    The compiler marks the literal 0 of the v2 reciprocal with imm_src 1, which the header calls a
+    pointer: that zero is taken as the value it stands for.
+    """
+    source = _imm_source(word, state)
+    is_marked = word.imm_src == ImmediateSource.POINTER and not word.imm.word
+    if is_marked and _adds_imm(word, state):
+        source = ImmediateSource.INSTRUCTION
+    return _Spec("imm", source, word.imm)
+
+
+def _addend(word: Activate, state: EngineState) -> _Spec:
+    """Return what is added after the multiplication: the bias, or `imm` in its place."""
+    if _adds_imm(word, state):
+        return _imm(word, state)
     source_n = member(BiasSource, word.bias_src_n)
     if source_n is None or source_n == BiasSource.INSTRUCTION:
         return _Spec("bias", ImmediateSource.INSTRUCTION, word.bias)

@@ -190,11 +190,11 @@ class FunctionUnit:
         )
 
     def requantised(self, results: Float32s) -> Float32s:
-        """Return `results * scale + zero`, two roundings, when the word requantises."""
+        """Return `scale * results + zero`, two roundings, when the word requantises."""
         if self.requantise is None:
             return results
         scale, zero = self.requantise
-        return add(multiply(results, scale), zero)
+        return add(multiply(scale, results), zero)
 
     def _table(self, bits: Bits, scalars: Scalars) -> ResultTable | None:
         state, values = self.state, scalars.key()

@@ -8,7 +8,7 @@ after the reads of its word and one of the COMPLETE family after its writes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -16,7 +16,15 @@ from attrs import define, field, frozen
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import UpdateMode, WaitMode, member
 
-__all__ = ["SyncChange", "SyncState", "Update", "Wait", "updates_of", "waits_of"]
+__all__ = [
+    "SyncChange",
+    "SyncState",
+    "Update",
+    "Wait",
+    "missing_register",
+    "updates_of",
+    "waits_of",
+]
 
 _WORD_MASK = 0xFFFFFFFF
 _REGISTER_FORM = 0x80
@@ -139,7 +147,19 @@ class Update:
 
 def _operand(mode: int, value: int, registers: Sequence[int]) -> int:
     """Return the value of a word, or of the register that it names in the register forms."""
-    return registers[value % len(registers)] if mode & _REGISTER_FORM else value
+    return registers[value] if mode & _REGISTER_FORM else value
+
+
+def missing_register(signals: Iterable[Wait | Update], num_registers: int) -> str | None:
+    """Return why a wait or an update cannot be done whose register does not exist.
+
+    isa-encoding.md 7.1: registers are 0 to 63; 128 and 129, the program counter, are modelled as
+    operands of instructions only.
+    """
+    for signal in signals:
+        if signal.mode & _REGISTER_FORM and signal.value >= num_registers:
+            return f"semaphore register must be 0 to {num_registers - 1}, not {signal.value}"
+    return None
 
 
 def waits_of(record: Any) -> tuple[Wait, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from functools import lru_cache
 
 from neuron_emu.errors import InputError
@@ -63,7 +64,11 @@ def disassemble_word(word: bytes, generation: Generation = MARIANA) -> str:
         line = _line_of(word, generation)
     except Inexpressible as reason:
         return f".word {word.hex()}  # {name}: {reason}"
-    if assemble_line(line) != word:
+    try:
+        is_same = assemble_line(line) == word
+    except InputError:
+        is_same = False
+    if not is_same:
         return f".word {word.hex()}  # {name}: the text does not give the bytes back"
     return line
 
@@ -117,8 +122,13 @@ def assemble_line(line: str) -> bytes | None:
     opcode = OPCODE_BY_NAME.get(name)
     family = FAMILY_OF_OPCODE.get(opcode) if opcode is not None else None
     if opcode is None or family is None:
-        what = "has no text form; write it as .word" if opcode is not None else "is no opcode"
-        raise InputError(f"{name!r} {what}")
+        if opcode is not None:
+            raise InputError(f"{name!r} has no text form; write it as .word")
+        near = get_close_matches(name.upper(), OPCODE_BY_NAME, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(
+            f"a line must begin with an opcode such as EXPONENTIAL, or .word, not {name!r}{hint}"
+        )
     taken = Operands.read(operands)
     record = family.from_text(opcode, taken)
     taken.finish()

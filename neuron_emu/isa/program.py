@@ -12,6 +12,7 @@ import mmap
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,8 @@ def read_streams(argument: str, default: Engine) -> list[Stream]:
     if path == "-":
         return [_stream_of(sys.stdin.buffer.read(), engine, "<stdin>")]
     if path.endswith(".toml"):
+        if path != argument:
+            raise InputError("a scenario names its engines itself: no prefix", place=argument)
         return _scenario_streams(Path(path), default)
     if ":" in path or path.endswith(".neff") or Path(path).is_dir():
         # The heavier reader of containers is imported only where one may be named.
@@ -175,7 +178,9 @@ def _neff_streams(path: str, engine: Engine | None) -> list[Stream]:
 def _stream_of(data: bytes, engine: Engine, name: str) -> Stream:
     """Make a stream of bytes of unknown kind: text when it reads as text without NULs."""
     if data and b"\0" not in data:
-        return Stream(engine=engine, data=assemble(_decode_text(data, name), place=name), name=name)
+        with suppress(UnicodeDecodeError):
+            text = data.decode("utf-8")
+            return Stream(engine=engine, data=assemble(text, place=name), name=name)
     return Stream(engine=engine, data=data, name=name)
 
 

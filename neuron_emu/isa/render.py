@@ -8,6 +8,7 @@ a hundred thousand words is told once.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -257,7 +258,7 @@ def _sarif_rules() -> list[dict[str, Any]]:
 def _sarif_result(group: Group, stream: Stream, numbers: dict[str, int]) -> dict[str, Any]:
     f = group.first
     region = {"byteOffset": f.offset, "byteLength": WORD_BYTES}
-    uri = quote(Path(stream.name).as_posix())
+    uri = quote(os.fsencode(Path(stream.name).as_posix()))
     return {
         "ruleId": f.code,
         "ruleIndex": numbers[f.code],

@@ -229,9 +229,9 @@ def parse_integer(text: str, what: str, low: int, high: int) -> int:
     raise InputError(f"{what} must be a number from {low} to {high}, not {text!r}")
 
 
-def _parse_register(text: str, what: str) -> int | None:
+def _parse_register(text: str, what: str, last: int = 255) -> int | None:
     match = _REGISTER.fullmatch(text)
-    return parse_integer(match[1], f"{what} register", 0, 255) if match else None
+    return parse_integer(match[1], f"{what} register", 0, last) if match else None
 
 
 def _parse_address(text: str, marker: AddressMarker, register_marker: AddressMarker) -> Address:
@@ -300,7 +300,7 @@ def parse_event(token: str) -> ParsedEvent | None:
         )
     value = None
     if kind == "REG":
-        value = _parse_register(text, "semaphore")
+        value = _parse_register(text, "semaphore", 0xFFFFFFFF)
     elif kind == "IMM":
         value = parse_integer(text, "semaphore value", 0, 0xFFFFFFFF)
     return ParsedEvent(at == "", found, index, value)

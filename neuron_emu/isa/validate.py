@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from neuron_emu.errors import InputError
-from neuron_emu.generation import MARIANA, Generation
+from neuron_emu.generation import MARIANA, Generation, generation_named
 from neuron_emu.isa.codec import encode, record_type_of
 from neuron_emu.isa.diagnostics import Finding
 from neuron_emu.isa.enums import Engine
@@ -114,18 +114,20 @@ def findings_of_word(
 
 def validate(
     program: Program | bytes | Any,
-    generation: Generation = MARIANA,
+    generation: Generation | str = MARIANA,
     *,
     engine: Engine | None = None,
     policy: Policy = DEFAULT_POLICY,
     allow: Collection[str] = (),
 ) -> list[Finding]:
-    """Judge a word of 64 bytes, a decoded record, or every word of a program.
+    """Judge a word of 64 bytes, a decoded record, or every word of a program, on a generation.
 
     The findings of a program carry their place, each stream is judged for its engine, and rules
     across words add warnings; `allow` names those to leave out. Raises InputError for bytes of
     another length and for an unknown name.
     """
+    if isinstance(generation, str):
+        generation = generation_named(generation)
     if isinstance(program, Program):
         # The pass over streams stands on this module.
         from neuron_emu.isa.stream_pass import allowed_names, findings_of_stream

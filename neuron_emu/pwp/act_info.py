@@ -8,6 +8,7 @@ manifest names the same files.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ __all__ = ["ACT_INFO", "ListedSet", "act_info_text", "file_name", "read_act_info
 ACT_INFO = "act_info.json"
 _MOST_SETS = 1 << 12
 _LARGEST_SELECTOR = 1 << 31
+# It becomes the name of files.
+_SET_NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 
 
 @frozen
@@ -54,8 +57,8 @@ def read_act_info(directory: Path) -> tuple[ListedSet, ...]:
 
 def _listed(index: int, node: Node) -> ListedSet:
     name = node.key("name")
-    if not isinstance(name.value, str) or not 0 < len(name.value) <= 200:
-        name.fail("the name of a set")
+    if not isinstance(name.value, str) or not _SET_NAME.fullmatch(name.value):
+        name.fail("the name of a set such as exp_and_others")
     act = node.key("act")
     if not isinstance(act.value, dict):
         act.fail("an object of function: variant")

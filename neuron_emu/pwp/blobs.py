@@ -138,6 +138,8 @@ def _records(directory: Path, root: Node, kind: str, used_words: int) -> npt.NDA
     file = file_name(root.key(f"{kind}_bin"))
     count = root.key(f"{kind}_entry_cnt").integer(0, _MAX_RECORDS)
     path = directory / file
+    if path.exists() and not path.is_file():
+        raise InputError("must be a regular file", place=str(path))
     data = read_limited(path, count * RECORD_BYTES)
     if len(data) != count * RECORD_BYTES:
         raise InputError(
@@ -187,6 +189,8 @@ def _function(node: Node, buckets: int, controls: int) -> FunctionMetaData:
             members[key] = member.flag()
         elif key in _CLAMP_INDICES:
             members[key] = member.integer(0, buckets - 1)
+        elif _NUMBERS.get(key) == 1:
+            members[key] = int(member.flag())
         else:
             members[key] = member.integer(0, _NUMBERS.get(key, 0xFFFFFFFF))
     return FunctionMetaData(**members)
@@ -215,6 +219,7 @@ def _by_exponent(
 
 
 def _exponent(node: Node, text: str) -> int:
-    if text.removeprefix("-").isdigit() and len(text) <= 4 and -127 <= int(text) <= 128:
+    is_number = text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 4
+    if is_number and -127 <= int(text) <= 128:
         return int(text)
     return node.fail(f"keyed by exponents from -127 to 128, not by {text!r}")

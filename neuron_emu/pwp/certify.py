@@ -25,6 +25,7 @@ from neuron_emu.errors import InputError
 from neuron_emu.numerics import ulp_distance
 from neuron_emu.pwp.certificate import Certificate, Octave, table_hash
 from neuron_emu.pwp.evaluate import compile_profile
+from neuron_emu.pwp.exact import closed_form
 from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Profile
 from neuron_emu.pwp.reference import twin
 
@@ -156,10 +157,12 @@ def certify(
 
     `state` keeps finished blocks; a state of another table or version is refused. `progress` is
     called with the number of finished blocks of `BLOCKS`. Raises InputError for a profile whose
-    slope comes with the instruction: there is no table to measure.
+    slope comes with the instruction, as there is no table to measure, and for a function without
+    a closed form.
     """
     if profile.takes_slope:
         raise InputError(f"{name} takes its slope from the instruction: it has no table to certify")
+    closed_form(profile.name)
     identity = {"profile": name, "table": table_hash(profile), "version": __version__}
     done = _read_state(state, identity)
     progress(len(done))

@@ -55,6 +55,8 @@ _INFINITY = np.uint32(0x7F800000)
 _BLOCK = 1 << 15
 # Building the cells costs about as much as this many elements of the general way.
 _CELLS_PAY_AFTER = 1 << 15
+# A finer table, which no hardware holds, would need gigabytes of cells.
+_LARGEST_CELLS = 15
 # A result is doubtful when its double lies this close, in ulps of the double, to a float32 tie.
 # cells.py admits only cells where the choice of the cube moves it by less.
 _NEAR_TIE = 256
@@ -169,7 +171,11 @@ class CompiledProfile:
         if values.dtype != np.float32:
             raise InputError(f"values must be float32, not {values.dtype}")
         if self.table.takes_slope:
-            return self._parametric(_flat(values, minus), slope, values.shape)
+            result = self._parametric(_flat(values, minus), slope, values.shape)
+            if evaluator == "silicon" or (evaluator == "pwp" and nan == "profile"):
+                unordered = np.isnan(_flat(values, minus)).reshape(values.shape)
+                result.view(np.uint32)[unordered] = self.table.nan_result
+            return result
         if evaluator == "pwp" and nan in ("fallthrough", "profile"):
             result = self._in_blocks(self._pwp_block, values, minus, out, nan=nan)
         elif evaluator == "silicon" and fma == "off":
@@ -196,7 +202,7 @@ class CompiledProfile:
         """Evaluate piece by piece with a fast block; what comes out as NaN goes the general way."""
         if self._cells is None:
             self._seen += values.size
-            if self._seen < _CELLS_PAY_AFTER:
+            if self._seen < _CELLS_PAY_AFTER or self.table.extract_size > _LARGEST_CELLS:
                 return self._general(_flat(values, minus), **general)
             self._cells = build_cells(self.table)
         result = np.empty(values.shape, np.float32) if out is None else out
@@ -324,9 +330,12 @@ class CompiledProfile:
         result[reflected] = add_float32(result[reflected], self.table.symmetry_point)
         return result
 
-    def station(self, value: np.float32 | float) -> Station:
-        """Walk one input through the table and return everything on its way (evaluator `pwp`)."""
-        values = np.asarray([value], np.float32)
+    def station(self, value: Floats | float) -> Station:
+        """Walk one input through the table and return everything on its way (evaluator `pwp`).
+
+        An array of one element keeps a signalling NaN, which a Python float cannot.
+        """
+        values = np.asarray(value, np.float32).reshape(1)
         result = self.evaluate(values, slope=1.0)
         return walk(self.table, int(values.view(np.uint32)[0]), int(result.view(np.uint32)[0]))
 

@@ -32,7 +32,15 @@ from neuron_emu.pwp.arithmetic import quieted
 from neuron_emu.pwp.decimals import PRECISE
 from neuron_emu.pwp.profile import QUIET_NAN
 
-__all__ = ["CLOSED_FORMS", "ClosedForm", "closed_form", "enclose", "evaluate", "nearest"]
+__all__ = [
+    "CLOSED_FORMS",
+    "ClosedForm",
+    "closed_form",
+    "enclose",
+    "evaluate",
+    "has_closed_form",
+    "nearest",
+]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -66,6 +74,11 @@ class ClosedForm:
     approximate: Callable[[Doubles], Scaled]
     precise: Callable[[Decimal], Decimal] | None = None
     keeps_nan: bool = True
+
+
+def has_closed_form(name: str) -> bool:
+    """Tell whether a function, given by its name or its profile's, has a closed form here."""
+    return name in CLOSED_FORMS or name.rpartition("_")[0] in CLOSED_FORMS
 
 
 def closed_form(name: str) -> ClosedForm:

@@ -24,6 +24,7 @@ from neuron_emu.pwp.functions import (
     function_of_profile,
     function_set,
 )
+from neuron_emu.pwp.manifest import pack_set
 from neuron_emu.pwp.profile import Profile
 from neuron_emu.pwp.profile_json import read_profile
 from neuron_emu.pwp.store import load_profile, shipped_profiles
@@ -56,7 +57,7 @@ class TableLibrary:
 
     def _read_directory(self, directory: Path) -> None:
         try:
-            names = {path.name for path in directory.glob("*.json")}
+            names = {path.name for path in directory.glob("*.json") if path.is_file()}
         except OSError:
             names = set()
         if ACT_INFO in names:
@@ -68,7 +69,7 @@ class TableLibrary:
         wanted |= {name for one in self.sets for name in one.members}
         for name in sorted(wanted):
             if f"{name}.json" in names:
-                self._profiles.setdefault(name, read_profile(directory / f"{name}.json"))
+                self._profiles.setdefault(name, _packable(name, directory / f"{name}.json"))
         if not self._profiles:
             raise InputError(
                 "must be a directory that holds profiles such as exp_400p.json, or packed sets"
@@ -90,7 +91,8 @@ class TableLibrary:
             )
         selected = evolve(listed.set, members=held, is_order_published=True)
         self._packed[selected.index] = unpack_tables(selected, packed)
-        self._profiles.update(unpack_profiles(packed))
+        # Of a profile that differs from set to set, the lowest set's is shown.
+        self._profiles = unpack_profiles(packed) | self._profiles
         return selected
 
     def _wire_codes(self) -> dict[int, str]:
@@ -210,3 +212,13 @@ class ResidentTables:
         """
         tables = self.library.packed(self.set)
         return tables.compiled(tables.slot_of(function))
+
+
+def _packable(name: str, path: Path) -> Profile:
+    """Read a profile as the table of `name`; refuse what the hardware tables have no room for."""
+    profile = evolve(read_profile(path), name=function_of_profile(name))
+    try:
+        pack_set(name, {name: profile})
+    except InputError as error:
+        raise InputError(str(error), place=str(path)) from None
+    return profile

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.functions import function_of_profile
@@ -22,6 +22,7 @@ BASE_BITS = 11
 LSB_SHIFT = 11
 SIZE_SHIFT = 16
 BUCKET_WORDS = 8
+_LARGEST_EXTRACT = 15
 
 
 @frozen(kw_only=True)
@@ -129,19 +130,25 @@ class _Packer:
 
     def add(self, profile_name: str, profile: Profile) -> None:
         function = function_of_profile(profile_name)
+        offset, sides = _without_holes(profile)
         base_neg = self.control_starts[function] = len(self.controls)
-        base_pos = base_neg + len(profile.neg_exponents)
+        base_pos = base_neg + len(sides[0])
         running = self.bucket_starts[function] = len(self.buckets)
-        if running + profile.lut_size > 1 << BASE_BITS:
+        end = running + sum(len(octave.sections) for side in sides for octave in side)
+        if end > 1 << BASE_BITS:
             raise InputError(
                 f"{profile_name} must fit into {1 << BASE_BITS} buckets with the functions ahead"
-                f" of it, not end at {running + profile.lut_size}"
+                f" of it, not end at {end}"
             )
         bucket_of: dict[int, list[int]] = {}
         control_of: dict[int, list[int]] = {}
-        for side in (profile.neg_exponents, profile.pos_exponents):
-            self._check_run(profile_name, profile, side)
+        for side in sides:
             for octave in side:
+                if octave.extract_size > _LARGEST_EXTRACT:
+                    raise InputError(
+                        f"{profile_name} must have an extract_size up to {_LARGEST_EXTRACT}, not"
+                        f" {octave.extract_size}: a control word has no room for more"
+                    )
                 bucket_of.setdefault(octave.exponent, []).append(running)
                 control_of.setdefault(octave.exponent, []).append(len(self.controls))
                 self.controls.append(control_word(octave, running))
@@ -151,18 +158,30 @@ class _Packer:
         for s in profile.stored_sections:
             self.buckets.append((s.d0, s.d1, s.d2, s.d3, s.x, 0, 0, 0))
         # A function that folds stores one half; its other base points nowhere and is not used.
-        base_neg = base_neg if profile.neg_exponents else base_pos
-        self.functions.append(_meta_data(profile_name, profile, base_pos, base_neg, running))
+        base_neg = base_neg if sides[0] else base_pos
+        entry = _meta_data(profile_name, profile, base_pos, base_neg, running)
+        self.functions.append(evolve(entry, exp_offset=offset))
 
-    @staticmethod
-    def _check_run(name: str, profile: Profile, side: tuple[Octave, ...]) -> None:
-        """The control index counts exponents from the offset on, so there may be no hole."""
-        expected = range(profile.exponent_offset, profile.exponent_offset + len(side))
-        if [octave.exponent for octave in side] != list(expected):
-            raise InputError(
-                f"{name} must have one octave for each exponent from exponent_offset"
-                f" {profile.exponent_offset} on to be packed"
-            )
+
+def _without_holes(profile: Profile) -> tuple[int, tuple[tuple[Octave, ...], tuple[Octave, ...]]]:
+    """Return the lowest exponent, and both sides with an octave for each exponent from there on.
+
+    The control index counts exponents from one offset on, so where a side has a hole, or begins
+    later than the other, an empty octave stands. The key `exponent_offset` is inert.
+    """
+    stored = (profile.neg_exponents, profile.pos_exponents)
+    exponents = [octave.exponent for side in stored for octave in side]
+    if not exponents:
+        return profile.exponent_offset, ((), ())
+    lowest = min(exponents)
+    negative, positive = (
+        tuple(
+            present.get(exponent) or Octave(exponent)
+            for exponent in (range(lowest, max(present) + 1) if present else ())
+        )
+        for present in ({octave.exponent: octave for octave in side} for side in stored)
+    )
+    return lowest, (negative, positive)
 
 
 def _meta_data(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from neuron_emu.numerics import ulp_distance
+from neuron_emu.pwp import exact
 from neuron_emu.pwp.certificate import Certificate, shipped_certificate
 from neuron_emu.pwp.certificate import Octave as MeasuredOctave
 from neuron_emu.pwp.evaluate import CompiledProfile
-from neuron_emu.pwp.functions import Function, FunctionSet, Variant
+from neuron_emu.pwp.functions import FUNCTIONS, FunctionSet, function_of_profile
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.profile import CLAMP_NAMES, Octave, Profile, float_value
 
@@ -28,18 +29,26 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def function_table(functions: Iterable[Function], library: TableLibrary) -> str:
+def function_table(library: TableLibrary) -> str:
     """Return one line a profile: code, function, profile, published sections and the library's."""
     held = library.profile_names
 
-    def row(function: Function, name: str, variant: Variant) -> tuple[str, ...]:
-        code = library.code_of(function.name)
+    def row(name: str, published: str) -> tuple[str, ...]:
+        function = function_of_profile(name)
+        code = library.code_of(function)
         ours = str(sum(_sizes(library.profile(name)))) if name in held else "none"
-        return "?" if code is None else str(code), function.name, name, str(variant.lut_size), ours
+        return "?" if code is None else str(code), function, name, published, ours
+
+    known = {
+        name: str(variant.lut_size)
+        for function in FUNCTIONS
+        for name, variant in zip(function.profiles, function.variants, strict=True)
+    }
+    # A compiler's directory may hold more.
+    known |= {name: "?" for name in held if name not in known}
 
     header = ("code", "function", "profile", "published sections", "sections here")
-    rows = (row(f, *pair) for f in functions for pair in zip(f.profiles, f.variants, strict=True))
-    return _table(header, rows) + "\n"
+    return _table(header, (row(*item) for item in known.items())) + "\n"
 
 
 def set_table(sets: Iterable[FunctionSet], held: Sequence[str]) -> str:
@@ -155,19 +164,26 @@ def certificate_page(certificate: Certificate) -> str:
     )
 
 
-def walk_page(name: str, compiled: CompiledProfile, x: float, exact: np.float32) -> str:
-    """Return one input on its way: fold, octave, section, sums, result, exact value, error."""
-    value = np.float32(x)
-    station = compiled.station(value)
+def walk_page(name: str, compiled: CompiledProfile, bits: int) -> str:
+    """Return one input on its way: fold, octave, section, sums, result, exact value, error.
+
+    A function without a closed form, which a compiler's tables may hold, has no exact value.
+    """
+    values = np.array([bits], np.uint32).view(np.float32)
+    station = compiled.station(values)
     result = np.array([station.result], np.uint32).view(np.float32)
-    lines = [f"{name}({value}), input bits 0x{station.input:08x}"]
+    lines = [f"{name}({values[0]}), input bits 0x{station.input:08x}"]
     for title, detail in station.as_events():
         pairs = " ".join(f"{key}={_plain(item)}" for key, item in detail.items())
         lines.append(f"  {title:8} {pairs}")
-    steps = int(ulp_distance(result, np.array([exact], np.float32))[0])
     lines.append(f"  result   {_value(station.result)}")
-    lines.append(f"  exact    {_value(int(exact.view(np.uint32)))}")
-    lines.append(f"  error    {steps} ULP")
+    if not exact.has_closed_form(compiled.table.name):
+        return "\n".join([*lines, "  exact    unknown: no closed form has this name"])
+    wanted = compiled.evaluate(values, evaluator="exact")
+    steps = int(ulp_distance(result, wanted)[0])
+    is_one_number = bool(np.isnan(result[0]) != np.isnan(wanted[0]))
+    lines.append(f"  exact    {_value(int(wanted.view(np.uint32)[0]))}")
+    lines.append(f"  error    {'one of the two is no number' if is_one_number else f'{steps} ULP'}")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,16 +69,20 @@ def _profile(root: Node) -> Profile:
     clamps = root.key("saturation_points")
     live: dict[str, Any] = {
         "name": _text(root.key("name")),
+        # 1.0 in parametric ReLU, whose slope comes with the instruction.
+        "fma_const0": root.optional("fma_const0", Node.word, 0),
         **{f: root.key(f).flag() for f in _FLAGS},
         **{f: root.key(f).word() for f in _LIVE_WORDS},
         "pos_exponents": _octaves(root.key("pos_exponents")),
         "neg_exponents": _octaves(root.key("neg_exponents")),
         **{entry: _clamp(clamps.key(f"sat_point_{entry}")) for entry in _CLAMP_ENTRIES},
     }
+    # What nobody reads is kept where it has the known form, and does no harm where it has not.
     inert: dict[str, Any] = {}
     for name, read in _INERT.items():
         if root.has(name):
-            inert[name] = read(root.key(name))
+            with suppress(InputError):
+                inert[name] = read(root.key(name))
     return Profile(**live, **inert)
 
 
@@ -112,7 +117,6 @@ _INERT: dict[str, Callable[[Node], Any]] = {
     "lower_bound": Node.word,
     "upper_bound": Node.word,
     "imm_bias": Node.flag,
-    "fma_const0": Node.word,
     "fma_const1": Node.word,
     "use_multipass": Node.flag,
 }

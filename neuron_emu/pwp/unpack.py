@@ -24,7 +24,14 @@ from neuron_emu.pwp.manifest import (
     PackedSet,
     pack_set,
 )
-from neuron_emu.pwp.profile import MANTISSA_BITS, Clamp, Octave, Profile, Section
+from neuron_emu.pwp.profile import (
+    MANTISSA_BITS,
+    Clamp,
+    Octave,
+    Profile,
+    Section,
+    uncovered_input,
+)
 
 __all__ = ["check_packed", "unpack_profiles"]
 
@@ -80,14 +87,17 @@ def _sides(
     """Return the negative and the positive octaves.
 
     The map's lists tell how many there are in all; with two halves the second one's base tells how
-    many are negative, else the fold tells which half is stored.
+    many are negative, else the fold, or without one the base, tells which half is stored.
     """
     lists = packed.exponent_controls[function].values()
     total = sum(len(indices) for indices in lists)
+    start = packed.control_starts[function]
     if any(len(indices) == 2 for indices in lists):
         negative = entry.pwl_control_base_pos - entry.pwl_control_base_neg
+    elif entry.symmetry_opt_en:
+        negative = total if entry.symmetry_opt_use_neg_region else 0
     else:
-        negative = total if entry.symmetry_opt_en and entry.symmetry_opt_use_neg_region else 0
+        negative = total if entry.pwl_control_base_pos == start + total else 0
     if not 0 <= negative <= total:
         raise InputError(f"{entry.func_name} must have its negative octaves before the positive")
     exponents = [entry.exp_offset + i for i in (*range(negative), *range(total - negative))]
@@ -133,6 +143,13 @@ def check_packed(packed: PackedSet) -> None:
     if len(set(ids)) != len(ids):
         raise InputError("profile_meta_data must have each func_id once")
     profiles = unpack_profiles(packed)
+    for name, profile in profiles.items():
+        gap = uncovered_input(profile)
+        if gap is not None:
+            raise InputError(
+                f"{name} must have a section for every input between its clamps, but"
+                f" 0x{gap:08x} has none (Unhandled section in simulation)"
+            )
     again = pack_set(packed.name, profiles)
     for ours, theirs in zip(again.functions, packed.functions, strict=True):
         unused = _unused(profiles[theirs.func_name])

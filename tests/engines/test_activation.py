@@ -13,6 +13,7 @@ from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import AluOp, DType, Engine
 from neuron_emu.isa.families.activation import ActivationFunction
 from neuron_emu.isa.program import Program, Stream
+from neuron_emu.isa.validate import validate
 from neuron_emu.machine import Machine
 from neuron_emu.policy import Policy
 from neuron_emu.pwp import reference
@@ -141,12 +142,60 @@ class TestAffine:
     )
     def test_slope_of_parametric_relu(self, imm, policy, expected):
         """x > 0 ? x : x * imm, imm by its source."""
-        machine = machine_with([-4, 4], invalid="warn", **policy)
+        machine = machine_with([-4, 4], **policy)
         machine.write("sbuf:0+0x4000:fp32[2,1]", [[0.5], [0.5]])
         machine.engine(ACT).registers[5] = 0x4000
         run(machine, activate("PARAMETRIC_RELU", imm, n=2))
 
         assert floats(machine, 2) == expected
+
+    @pytest.mark.parametrize("policy", [{"evaluator": "silicon"}, {"nan": "profile"}, {}])
+    def test_nan_of_parametric_relu(self, policy):
+        """design.md 3: the profile's own result by policy, else the NaN stays, quieted."""
+        machine = machine_with([1], **policy)
+        machine.write("sbuf:0+0x1000:fp32:bits[2,1]", np.uint32([[0x7F812345], [0xFFC00001]]))
+        run(machine, activate("PARAMETRIC_RELU", "imm=0.5", n=1))
+        expected = [0x7FC00000] * 2 if policy else [0x7FC12345, 0xFFC00001]
+
+        assert [word(machine, 0x2000, lane) for lane in (0, 1)] == expected
+
+    @pytest.mark.parametrize(
+        ("source", "bits", "refused"),
+        [(1, 0x3F000000, False), (0, 0x3F000000, True), (0, 0x4000, False), (0, 0x3000002, True)],
+    )
+    def test_the_emitters_polarity_is_judged(self, source, bits, refused):
+        """Policy act_imm_src: 1 is a value and 0 a pointer, for the validator too."""
+        data = bytearray(assemble(activate("PARAMETRIC_RELU", "imm=0.5", n=1)))
+        data[12] = source
+        at = data.index(bytes.fromhex("0000003f"))
+        data[at : at + 4] = bits.to_bytes(4, "little")
+        findings = validate(bytes(data), engine=ACT, policy=Policy(act_imm_src="emitter"))
+
+        assert {f.code for f in findings} == ({"NE0504"} if refused else set())
+
+    @pytest.mark.parametrize("register", [0, 1])
+    def test_reciprocal_with_a_pointer_in_a_register(self, register):
+        """3.2: 1 + imm, imm by the pointer in the register; that of register 0 is no literal 0."""
+        machine = machine_with([1], "sunda")
+        machine.write("sbuf:0+0x5000:fp32[2,1]", [[3], [3]])
+        machine.write("sbuf:0+0x0:fp32[2,1]", [[0], [0]])
+        machine.engine(ACT).registers[register] = 0x5000
+        run(machine, activate("RECIPROCAL", f"bias_ptr=fp32@0x0 imm=$R[{register}]", n=1))
+
+        assert floats(machine, 1) == pytest.approx([0.25], rel=1e-3)
+
+    def test_order_of_two_nans_in_quantize(self):
+        """2.3 prints quant_scale before func(...), and of two NaN the first stays (design.md 3)."""
+        machine = machine_with([1])
+        machine.write("sbuf:0+0x1000:fp32:bits[2,1]", np.uint32([[0xFFC00001], [0xFFC00001]]))
+        machine.write("sbuf:0+0x4000:fp32[2,1]", [[0], [0]])
+        run(
+            machine,
+            "ACTIVATE_QUANTIZE IDENTITY bias_ptr=fp32@0x4000 src=fp32@0x1000[1][1]"
+            " dst=uint8@0x2000[1][1] channels=2 dequant_scale=1.0 quant_scale=nan quant_zero=0.0",
+        )
+
+        assert machine.read("sbuf:0+0x2000:uint8[1,1]")[0, 0] == 255
 
     def test_imm_is_not_read_without_need(self):
         """For other functions the conflicting encodings of imm never matter."""

@@ -127,7 +127,10 @@ class TestInput:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("FROB", r"^line 2: 'FROB' is no opcode$"),
+            (
+                "FROB",
+                r"^line 2: a line must begin with an opcode such as EXPONENTIAL",
+            ),
             ("MATMUL fast", r"^line 2: 'MATMUL' has no text form; write it as \.word$"),
             ("ACT_TABLE_LOAD", r"^line 2: table_sel=0 is missing$"),
             (
@@ -236,6 +239,13 @@ class TestRoundTrip:
             assert assemble(disassemble(word)) == word
         assert "# MATMUL: no text form" in disassemble(bytes([2]) + bytes(63))
         assert "# UNKNOWN_00: no text form" in disassemble(bytes(64))
+
+    def test_register_number_of_32_bits(self):
+        """The operand of an event may be any number; it prints and comes back."""
+        word = bytes.fromhex("a410000000009901e8030000") + bytes(52)
+
+        assert disassemble(word) == "NOP S[1]=$R[1000]@complete\n"
+        assert assemble(disassemble(word)) == word
 
     def test_wrong_sizes(self):
         """A word is 64 bytes, a stream a multiple of them."""

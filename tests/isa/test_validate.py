@@ -39,6 +39,14 @@ def test_wrong_length() -> None:
         findings_of_word(bytes(63))
 
 
+def test_generation_by_name() -> None:
+    """As Machine takes it."""
+    word = standard_word(0x30)
+
+    assert validate(word, "mariana") == []
+    assert [f.name for f in validate(word, "sunda")] == ["opcode_wired"]
+
+
 def test_invalid_opcode() -> None:
     """0xff is a member of the enum and no instruction."""
     word = bytes([0xFF, 0x10]) + bytes(62)
@@ -123,3 +131,31 @@ def test_keys_of_the_contract() -> None:
     ]
     assert finding.as_dict()["span"] == [34, 34]
     assert finding.as_dict()["opcode"] == 0x30
+
+
+# Words with two faults, each of a rule of its own: fixing one must not be how the other shows.
+TWO_FAULTS = [
+    (
+        "9d100000000000000000000000100000010001000800010000300000010001000800010006040003aa0a810a"
+        "0000000000200000010001000800010000000000",
+        ["NE0603", "NE0607"],
+    ),
+    (
+        "49100000000000000000000000000000000000000000000000000000010000000a0080000000000078563412"
+        "0120000001000100010001000800010001000100",
+        ["NE0605", "NE0621"],
+    ),
+    (
+        "46100000000000000000000000100000010001000100010008000100010001000a0a80000001000000000000"
+        "0020000001000100010001000400010001000100",
+        ["NE0614", "NE0615"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("word", "codes"), TWO_FAULTS)
+def test_independent_faults_are_both_listed(word: str, codes: list[str]) -> None:
+    """design.md 5: validate lists all."""
+    findings = findings_of_word(bytes.fromhex(word))
+
+    assert sorted({finding.code for finding in findings}) == codes

@@ -184,6 +184,9 @@ class TestContradictions:
         ("function", "key", "value"),
         [
             ("tanh_4p", "exp_offset", -13),
+            ("exp_400p", "large_neg_signal_exp_threshold", 134),
+            ("exp_400p", "large_pos_signal_mantissa_threshold", (1 << 23) - 1),
+            ("exp_400p", "small_pos_signal_exp_threshold", 100),
             ("tanh_4p", "func_id", 7),
             ("tanh_4p", "pos_small_signal_pwl_control", 777),
             ("tanh_4p", "pos_large_signal_pwl_control", 918),
@@ -199,6 +202,26 @@ class TestContradictions:
         path.write_text(json.dumps(manifest))
 
         with pytest.raises(InputError, match=rf"{SET}\.json: "):
+            read_packed(files, SET)
+
+    def test_flags_in_either_form(self, files):
+        """A flag may be a number or a truth value, as use_multipass is."""
+        path = files / f"{SET}.json"
+        manifest = json.loads(path.read_text())
+        for entry in manifest["profile_meta_data"]:
+            entry["symmetry_opt_en"] = bool(entry["symmetry_opt_en"])
+        path.write_text(json.dumps(manifest))
+
+        assert read_packed(files, SET).functions == install(0).packed.functions
+
+    def test_exponent_that_is_no_decimal(self, files):
+        """A superscript is a digit to Python, and no number."""
+        path = files / f"{SET}.json"
+        manifest = json.loads(path.read_text())
+        manifest["func_exp_to_bkt_start_idx"]["tanh"]["\u00b2"] = [1]
+        path.write_text(json.dumps(manifest))
+
+        with pytest.raises(InputError, match="keyed by exponents"):
             read_packed(files, SET)
 
     def test_base_of_a_half_that_is_not_stored(self, files):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 
 import numpy as np
@@ -17,12 +18,16 @@ from neuron_emu.isa.program import Program
 from neuron_emu.machine import Machine
 from neuron_emu.pwp.act_info import act_info_text, read_act_info
 from neuron_emu.pwp.blobs import blob_files
+from neuron_emu.pwp.evaluate import compile_profile
 from neuron_emu.pwp.functions import FUNCTION_SETS, FunctionSet
 from neuron_emu.pwp.library import TableLibrary
 from neuron_emu.pwp.manifest import pack_set
+from neuron_emu.pwp.pages import function_table, walk_page
+from neuron_emu.pwp.profile import Clamp, Octave, Section, differences
 from neuron_emu.pwp.profile_json import dump_profile
 from neuron_emu.pwp.reference import scalar
 from neuron_emu.pwp.store import load_profile
+from neuron_emu.pwp.unpack import check_packed, unpack_profiles
 
 # Two sets of a made-up compiler, in an order of its own; "wobble" is in no catalog.
 FIRST = FunctionSet(0, "trigonometry", ("sin_4p", "copy_1p"))
@@ -78,7 +83,7 @@ def test_the_index_is_the_position(directory):
 
     assert run(directory, 1, exp) == 0x3FD308B1
     assert "does not hold exp" in run(directory, 0, exp).message
-    assert run(directory, 2, exp).message == "act_tbl_sel must name a function set, not 2"
+    assert run(directory, 2, exp).message == "act_tbl_sel must be 0 to 1, not 2"
 
 
 def test_a_function_outside_the_catalog(directory):
@@ -92,6 +97,9 @@ def test_a_function_outside_the_catalog(directory):
     assert run(directory, 1, WOBBLE_CODE) == scalar(load_profile("tanh"), 0x3F000000)
     with pytest.raises(InputError, match="Simulator::simulation: wobble"):
         compiled.evaluate(values, evaluator="exact")
+    (line,) = [row for row in function_table(library).splitlines() if "wobble" in row]
+    assert line.split() == ["77", "wobble", "wobble_7p", "?", "104"]
+    assert walk_page("wobble_7p", compiled, 0x3F000000).endswith("no closed form has this name")
 
 
 def test_profiles_instead_of_packed_sets(tmp_path):
@@ -102,6 +110,72 @@ def test_profiles_instead_of_packed_sets(tmp_path):
             (tmp_path / f"{name}.json").write_text(dump_profile(profile))
 
     assert run(tmp_path, 1, load_profile("exp").sunda_id) == 0x3FD308B1
+
+
+def profile_directory(tmp_path, **changes):
+    """A directory with one profile that differs from the shipped exp in some keys."""
+    (tmp_path / "exp_400p.json").write_text(dump_profile(evolve(load_profile("exp"), **changes)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "changes", [{"exponent_offset": -18}, {"lut_size": 99999}, {"name": "Exp"}, {"sunda_id": None}]
+)
+def test_inert_keys_of_a_profile_decide_nothing(tmp_path, changes):
+    """pwp-model.md 2.1; the closed form is that of the file's function, however it is spelled."""
+    directory = profile_directory(tmp_path, **changes)
+    profile = TableLibrary(directory).profile("exp_400p")
+    exact = compile_profile(profile).evaluate(np.float32([0.5]), evaluator="exact")
+
+    assert run(directory, 0, load_profile("exp").sunda_id) == 0x3FD308B1
+    assert int(exact.view(np.uint32)[0]) == 0x3FD3094C
+
+
+def test_sides_that_begin_at_different_exponents(tmp_path):
+    """pwp-model.md 4.4: an octave is found by its exponent; packed, a hole is an empty octave."""
+    exp = load_profile("exp")
+    start = evolve(exp.pos_low, sat_point=exp.pos_low.sat_point + 1)
+    directory = profile_directory(tmp_path, pos_exponents=exp.pos_exponents[1:], pos_low=start)
+
+    assert run(directory, 0, exp.sunda_id) == 0x3FD308B1
+
+
+def test_a_half_without_a_fold(tmp_path):
+    """Only the negative half is stored: what is packed reads back."""
+    exp = load_profile("exp")
+    half = evolve(exp, pos_exponents=(), pos_low=Clamp(255, 0, Section()))
+    packed = pack_set("halves", {"exp_400p": half})
+
+    assert differences(unpack_profiles(packed)["exp_400p"], half) == ()
+    check_packed(packed)
+
+
+def test_a_profile_that_the_hardware_has_no_room_for(tmp_path):
+    """A control word has four bits for extract_size; the file is named before anything runs."""
+    exp = load_profile("exp")
+    fine = Octave(-19, 16, exp.pos_exponents[0].sections)
+    end = Clamp(108, 1 << 7, exp.pos_high.section)
+    directory = profile_directory(tmp_path, pos_exponents=(fine,), pos_high=end)
+
+    with pytest.raises(InputError, match=r"exp_400p\.json: exp_400p must "):
+        Machine(tables=directory)
+
+
+def test_more_sets_than_the_roster(tmp_path):
+    """activation-tables.md 2.4: the index is the position, however many there are."""
+    sets = [FunctionSet(i, f"set_{i}", ("copy_1p",)) for i in range(25)]
+    (tmp_path / "act_info.json").write_text(act_info_text([*sets, evolve(SECOND, index=25)]))
+    (tmp_path / "exp_400p.json").write_text(dump_profile(load_profile("exp")))
+
+    assert run(tmp_path, 25, load_profile("exp").sunda_id) == 0x3FD308B1
+
+
+def test_a_pipe_is_no_table(tmp_path):
+    """Reading it would wait for a writer."""
+    profile_directory(tmp_path)
+    os.mkfifo(tmp_path / "tanh_4p.json")
+
+    assert TableLibrary(tmp_path).profile_names == ("exp_400p",)
 
 
 def change(directory, edit):
@@ -118,6 +192,9 @@ def change(directory, edit):
         (lambda sets: sets.clear(), "act_func_sets must be an array of 1 to 4096 sets"),
         (lambda sets: sets.append(sets[0]), "each name once, not 'trigonometry'"),
         (lambda sets: sets[0].update(name=""), "name must be the name of a set"),
+        (lambda sets: sets[0].update(name="../evil"), "name must be the name of a set"),
+        (lambda sets: sets[0].update(name="a\ud800"), "name must be the name of a set"),
+        (lambda sets: sets[0].update(name="a\nb"), "name must be the name of a set"),
         (lambda sets: sets[0].update(act=[]), "act must be an object of function: variant"),
         (lambda sets: sets[0]["act"].update(sin="4"), r"act\.sin must be an integer"),
         (lambda sets: sets[0]["act"].update({"a b": 4}), "act must be keyed by functions"),

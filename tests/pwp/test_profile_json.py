@@ -158,9 +158,26 @@ DAMAGE = [
     (("saturation_points", "sat_point_pos_high", "sat_point"), 130, r"0x40fd3192|0x41000000"),
     (("saturation_points", "sat_point_pos_high", "mantissa_point"), 1 << 23, r"0 to 8388607"),
     (("saturation_points", "sat_point_pos_high", "mantissa_point"), {}, r"0 to 8388607, not \{\}"),
-    (("max_diff",), "4", r"max_diff must be a number, not '4'"),
-    (("lut_size",), 1.5, r"lut_size must be an integer"),
+    (("fma_const0",), 1, r"fma_const0 must be an object, not 1"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("max_diff", {"float": "4", "int": 0x40800000}),
+        ("lut_size", 1.5),
+        ("lower_bound", -1.0),
+        ("neuron_id", "6"),
+        ("fma_const1", None),
+        ("use_multipass", "no"),
+    ],
+)
+def test_what_nobody_reads_may_have_any_form(document, key, value):
+    """pwp-model.md 2.1: no source prints the values of these keys, and no result needs them."""
+    document[key] = value
+
+    assert differences(_parse(document), load_profile("tanh")) == ()
 
 
 @pytest.mark.parametrize(("path", "value", "message"), DAMAGE)

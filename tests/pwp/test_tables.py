@@ -219,13 +219,16 @@ def test_every_set_installs_or_says_what_is_missing(selected):
         assert len(tables.packed.controls) == selected.control_entries <= 256
 
 
-def test_a_hole_between_octaves_cannot_be_packed():
-    """The control index counts exponents: a table with a hole has no layout."""
+def test_a_hole_between_octaves_is_an_empty_octave():
+    """The control index counts exponents, so a word stands for what is missing: no section."""
     exp = load_profile("exp")
     holed = evolve(exp, pos_exponents=exp.pos_exponents[:5] + exp.pos_exponents[6:])
+    tables = compile_tables(function_set(0), {"exp_400p": holed})
+    hole = np.float32([2.0 ** exp.pos_exponents[5].exponent])
 
-    with pytest.raises(InputError, match="exp_400p must have one octave for each exponent"):
-        compile_tables(function_set(0), {"exp_400p": holed})
+    assert len(tables.packed.controls) == 52
+    with pytest.raises(InputError, match="Unhandled section in simulation"):
+        tables.compiled(0).evaluate(hole)
 
 
 def test_too_many_buckets_are_refused():

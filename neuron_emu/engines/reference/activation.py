@@ -121,7 +121,10 @@ def _function(code: int, v: int, slope: int, core: PlainCore) -> int:
     if code != _PARAMETRIC:
         return tables.scalar(core.profile(code), v, core.policy.nan)
     if v & 0x7FFFFFFF > 0x7F800000:
-        return v | 0x00400000
+        policy = core.policy
+        by_table = policy.evaluator == "pwp" and policy.nan == "profile"
+        stored = by_table or policy.evaluator == "silicon"
+        return core.profile(code).nan_result if stored else v | 0x00400000
     return multiply_bits(slope, v) if v >> 31 or v == 0 else v
 
 
@@ -202,7 +205,7 @@ def _quantize(word: bytes, core: PlainCore) -> None:
         _operand(word[48:64], word[33], channels, core),
         in_dtype,
         function,
-        lambda y: add_bits(multiply_bits(y, quant_scale), quant_zero),
+        lambda y: add_bits(multiply_bits(quant_scale, y), quant_zero),
         None,
     )
 

@@ -18,8 +18,7 @@ from neuron_emu.isa.families.activation import (
 )
 from neuron_emu.isa.families.activation2 import ACTIVATE2
 from neuron_emu.isa.rules import operands, quadrants
-from neuron_emu.isa.rules.addresses import start_partition
-from neuron_emu.isa.rules.core import Example, Review, Truth, rule
+from neuron_emu.isa.rules.core import Example, Review, rule
 from neuron_emu.isa.rules.dtypes import (
     INPUT_DTYPES,
     OUTPUT_DTYPES,
@@ -28,26 +27,23 @@ from neuron_emu.isa.rules.dtypes import (
 )
 from neuron_emu.isa.rules.operands import GATHER, INDIRECT_GENERATIONS, SCATTER, check_operand
 from neuron_emu.isa.rules.predicates import (
-    ALIGNMENT_MASK,
-    Place,
-    alignment_of,
-    channels_in_range,
     implies,
     operand_of,
-    window_text,
 )
+from neuron_emu.isa.rules.scalars import check_pointer, check_register_number, check_scalar
+from neuron_emu.policy import Policy
 
-__all__ = ["BIAS_DTYPES", "check_scalar"]
+__all__ = ["BIAS_DTYPES"]
 
 OPCODES = (ACTIVATE, ACTIVATE_QUANTIZE, ACTIVATE2)
 PAIRED = (ACTIVATE, ACTIVATE_QUANTIZE)
 """Opcodes whose source and bias dtypes share a byte."""
 BIAS_DTYPES = frozenset((DType.FP32, DType.BFLOAT16, DType.FP16))
 QUANTIZE_INPUTS = frozenset((DType.FP32, DType.INT32))
-SELECTORS = frozenset(ImmediateSource)
 COMMANDS = frozenset(range(5))
 QUADRANT_1 = 32 * 0x40000
 _SUNDA = 2
+_EMITTER = Policy(act_imm_src="emitter")
 
 # --- dtypes -----------------------------------------------------------------------------------
 
@@ -124,68 +120,6 @@ def activation_out_dtype(r: Review) -> None:
 # --- scalars ----------------------------------------------------------------------------------
 
 
-def _check_pointer(
-    r: Review, path: str, subject: str, applies: Truth, dtype: Any, dtype_ok: Truth
-) -> None:
-    """State that a pointer to one value in each active partition is legal."""
-    if not r.any(applies):
-        return
-    pointer = r[path]
-    place = Place(r, pointer)
-    r.require(
-        implies(applies, place.in_memory),
-        path,
-        lambda: window_text(r.generation),
-        subject=f"{subject} pointer",
-        actual=lambda: f"{pointer:#x}",
-        leaf="tpb_addr_active_channels",
-    )
-    start_partition(
-        r,
-        path,
-        place,
-        applies,
-        f"{subject} pointer's start partition",
-        leaf="tpb_addr_active_channels",
-        after=channels_in_range(r),
-    )
-    r.require(
-        implies(applies, (pointer & ALIGNMENT_MASK[dtype]) == 0),
-        path,
-        lambda: f"a multiple of {alignment_of(dtype)}",
-        subject=f"{subject} pointer",
-        actual=lambda: f"{pointer:#x}",
-        nearest=lambda: f"{pointer - pointer % alignment_of(dtype):#x}",
-        leaf="addr_aligned_dtype",
-        after=dtype_ok,
-    )
-
-
-def _check_register(r: Review, path: str, subject: str, applies: Truth) -> None:
-    if not r.any(applies):
-        return
-    last = r.generation.num_address_registers - 1
-    r.require(
-        implies(applies, r[path] <= last),
-        path,
-        f"a register from 0 to {last} with zero reserved bytes",
-        subject=subject,
-        actual=lambda: f"{r[path]:#x}",
-        leaf="is_valid_imm_reg",
-    )
-
-
-def check_scalar(
-    r: Review, name: str, selector: str, dtype: Any = DType.FP32, dtype_ok: Truth = True
-) -> None:
-    """State that the scalar `name` fits its IMM_SRC; a pointer is aligned to `dtype`."""
-    source = r[selector]
-    r.require(r.one_of(source, SELECTORS), selector, "INSTRUCTION, POINTER or REG_PTR")
-    path = f"{name}.word"
-    _check_pointer(r, path, name, source == ImmediateSource.POINTER, dtype, dtype_ok)
-    _check_register(r, path, name, source == ImmediateSource.REG_PTR)
-
-
 @rule(
     "NE0503",
     "activation_bias",
@@ -222,7 +156,7 @@ def activation_bias(r: Review) -> None:
     )
     if r.opcode == ACTIVATE_QUANTIZE:
         pointer = r["bias_addr.word"] >= 0
-        _check_pointer(r, "bias_addr.word", "bias", pointer, dtype, dtype_ok)
+        check_pointer(r, "bias_addr.word", "bias", pointer, dtype, dtype_ok)
         return
     source = r["bias_src_n"]
     only_pointers = r.generation.core_version == _SUNDA
@@ -233,8 +167,8 @@ def activation_bias(r: Review) -> None:
         context=f"on {r.generation.name}" if only_pointers else "",
     )
     is_pointer = source == BiasSource.POINTER
-    _check_pointer(r, "bias.word", "bias", is_pointer, dtype, dtype_ok)
-    _check_register(r, "bias.word", "bias", source == BiasSource.REG_PTR)
+    check_pointer(r, "bias.word", "bias", is_pointer, dtype, dtype_ok)
+    check_register_number(r, "bias.word", "bias", source == BiasSource.REG_PTR)
 
 
 @rule(
@@ -243,20 +177,24 @@ def activation_bias(r: Review) -> None:
     opcodes=(ACTIVATE,),
     source="activation-tables.md 2.2",
     tag="observed",
+    policy=("act_imm_src",),
     examples=(
         Example(path="scale_src", good=0, bad=3, given={"scale_value.word": 0x3F800000}),
         Example(path="scale_value.word", good=0x100, bad=0x102, given={"scale_src": 1}),
         Example(path="imm.word", good=63, bad=64, given={"imm_src": 2}),
+        Example(path="imm.word", good=0x100, bad=0x3F000001, given={"imm_src": 0}, policy=_EMITTER),
+        Example(path="imm_src", good=1, bad=0, given={"imm.word": 0x3F000001}, policy=_EMITTER),
     ),
 )
 def activation_immediates(r: Review) -> None:
     """scale_value and imm must fit their sources: a value, a pointer to fp32, or a register.
 
     imm_src is read as IMM_SRC, as the header types it; the compiler writes 1 beside a literal 0,
-    which passes as a pointer to address 0.
+    which passes as a pointer to address 0. Policy act_imm_src reads it as IMM_SRC_N instead.
     """
     check_scalar(r, "scale_value", "scale_src")
-    check_scalar(r, "imm", "imm_src")
+    enum = BiasSource if r.policy.act_imm_src == "emitter" else ImmediateSource
+    check_scalar(r, "imm", "imm_src", pointer=enum.POINTER)
 
 
 @rule(

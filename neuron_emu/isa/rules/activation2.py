@@ -10,10 +10,11 @@ from neuron_emu.isa.alu_ops import op_name
 from neuron_emu.isa.enums import AluOp, DType, ImmediateSource, ReverseOperands
 from neuron_emu.isa.families.activation2 import ACTIVATE2, ReduceCommand
 from neuron_emu.isa.rules import quadrants
-from neuron_emu.isa.rules.activation import QUADRANT_1, check_scalar
+from neuron_emu.isa.rules.activation import QUADRANT_1
 from neuron_emu.isa.rules.core import Example, Review, rule
 from neuron_emu.isa.rules.dtypes import INPUT_DTYPES, describe_dtype, dtype_list
 from neuron_emu.isa.rules.predicates import Place, implies, operand_of
+from neuron_emu.isa.rules.scalars import check_scalar
 
 __all__ = ["OP_PAIRS"]
 

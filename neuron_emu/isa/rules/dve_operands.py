@@ -15,7 +15,6 @@ from neuron_emu.isa.families import tensor_reduce
 from neuron_emu.isa.layout import rows_of
 from neuron_emu.isa.opcodes import opcode_name
 from neuron_emu.isa.rules import quadrants
-from neuron_emu.isa.rules.activation import check_scalar
 from neuron_emu.isa.rules.addresses import check_place, check_register, start_partition
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import describe_dtype, dtype_list
@@ -42,6 +41,7 @@ from neuron_emu.isa.rules.predicates import (
     marker_text,
     operand_of,
 )
+from neuron_emu.isa.rules.scalars import check_scalar
 
 __all__: list[str] = []
 
@@ -344,7 +344,6 @@ def tt_valid_partitions(r: Review) -> None:
     opcodes=SCALARS,
     source="dve-tensor-scalar.md 9.5; isa-encoding.md 6.3",
     tag="observed; the dtype of an inline value inferred from NKI",
-    requires=("NE0603",),
     examples=(
         Example(path="imm0_src", good=0, bad=3, opcode=0x9D),
         Example(path="imm0.word", good=0x2000, bad=0x2002, opcode=0x9D, given={"imm0_src": 1}),

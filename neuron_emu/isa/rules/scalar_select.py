@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from neuron_emu.isa.enums import DType, ImmediateSource
 from neuron_emu.isa.families.scalar_select import TENSOR_SCALAR_SELECT
-from neuron_emu.isa.rules.activation import check_scalar
 from neuron_emu.isa.rules.core import Example, Review, rule
 from neuron_emu.isa.rules.dtypes import INPUT_DTYPES, describe_dtype, dtype_list
 from neuron_emu.isa.rules.dve_slots import INTEGERS
 from neuron_emu.isa.rules.predicates import implies
+from neuron_emu.isa.rules.scalars import check_scalar
 from neuron_emu.isa.rules.tensor_words import equal_counts
 
 __all__: list[str] = []
@@ -38,7 +38,6 @@ def select_counts(r: Review) -> None:
     opcodes=OPCODES,
     source="dve-tensor-scalar.md 9.6; isa-encoding.md 6.3",
     tag="observed leaf; that this word uses it inferred",
-    requires=("NE0601", "NE0603"),
     examples=(
         Example(path="src1_imm_src", good=0, bad=3),
         Example(

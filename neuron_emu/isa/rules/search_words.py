@@ -17,9 +17,9 @@ from neuron_emu.isa.families import memset, search
 from neuron_emu.isa.families.mask_select import LOAD_MASK_SELECT, MASK_BYTES
 from neuron_emu.isa.families.range_select import FILL_VALUE, RANGE_SELECT
 from neuron_emu.isa.opcodes import opcode_name
-from neuron_emu.isa.rules.activation import check_scalar
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.predicates import counts_of, implies, operand_of
+from neuron_emu.isa.rules.scalars import check_scalar
 from neuron_emu.isa.text import float_text
 
 __all__: list[str] = []
@@ -63,7 +63,6 @@ def _require_count(r: Review, name: str, truth: Any, legal: str, leaf: str = "")
     opcodes=memset.FAMILY.opcodes,
     source="dve-tensor-scalar.md 9.4, 7.1",
     tag="observed",
-    requires=("NE0605",),
     examples=(
         Example(path="dst_element_count", good=8, bad=7, opcode=MEMSET),
         Example(path="dst_element_count", good=8, bad=9, opcode=DVE_READ_INDICES),
@@ -73,11 +72,13 @@ def d4_mr_dst_element_count(r: Review) -> None:
     """dst_element_count repeats the elements of dst; DVE_READ_INDICES writes 8."""
     destination = operand_of(r, "dst")
     wanted = destination.element_count
+    counted = destination.legal & destination.counts_nonzero
     r.require(
         r.wide(r["dst_element_count"]) == wanted,
         "dst_element_count",
         lambda: str(wanted),
         context="as in dst",
+        after=counted,
     )
     if r.opcode == DVE_READ_INDICES:
         r.require(
@@ -87,7 +88,7 @@ def d4_mr_dst_element_count(r: Review) -> None:
             subject="dst element count",
             actual=lambda: str(wanted),
             leaf="dve_read_indices_elem_count_8",
-            after=r.wide(r["dst_element_count"]) == wanted,
+            after=counted & (r.wide(r["dst_element_count"]) == wanted),
         )
 
 
@@ -319,7 +320,6 @@ def range_select_ops(r: Review) -> None:
     opcodes=(RANGE_SELECT,),
     source="dve-tensor-scalar.md 9.6; isa-encoding.md 6.3",
     tag="observed",
-    requires=("NE0603",),
     examples=(
         Example(path="bound0_src", good=0, bad=3, opcode=RANGE_SELECT),
         Example(
