@@ -760,3 +760,15 @@ class TestLongStreams:
         assert result.is_clean
         assert result.steps == 3 * 52
         assert machine.engine(Engine.DVE).registers[49] == 49
+
+
+def test_opcodes_outside_the_default_microcode():
+    """dve-tensor-scalar.md 1.1: legal on sunda, and not in its default tables; said once each."""
+    line = "DVE_READ_ACCUMULATOR dst=fp32@0x{:x}[1][1] channels=1"
+    program = Program.from_text("\n".join(line.format(at) for at in (0x100, 0x200)))
+    told = [w.message for w in Machine("sunda").run(program).warnings if w.name == "table_set"]
+
+    assert told == [
+        "DVE_READ_ACCUMULATOR is legal on sunda, but the DVE's default microcode tables lack it"
+    ]
+    assert "table_set" not in [w.name for w in Machine("cayman").run(program).warnings]
