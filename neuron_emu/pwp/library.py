@@ -160,9 +160,9 @@ class TableLibrary:
 
     def holds(self, selected: FunctionSet, function: str) -> bool:
         """Tell whether a set has a function and this source a table for it."""
+        names = self.profile_names
         return any(
-            function_of_profile(name) == function and name in self.profile_names
-            for name in selected.members
+            function_of_profile(name) == function and name in names for name in selected.members
         )
 
     def function_set(self, selector: int | str) -> FunctionSet:
@@ -194,8 +194,9 @@ class TableLibrary:
         return tables
 
     def _make(self, selected: FunctionSet) -> HardwareTables:
-        names = [name for name in selected.members if name in self.profile_names]
-        return compile_tables(selected, {name: self.profile(name) for name in names})
+        names = self.profile_names
+        present = [name for name in selected.members if name in names]
+        return compile_tables(selected, {name: self.profile(name) for name in present})
 
 
 @frozen
