@@ -16,7 +16,7 @@ from typing import Any
 from attrs import frozen
 
 from neuron_emu.errors import InputError
-from neuron_emu.pwp.functions import FunctionSet, function_of_profile
+from neuron_emu.pwp.functions import FunctionSet, function_of_profile, variant_of_profile
 from neuron_emu.pwp.json_reader import Node, load_json, read_limited
 
 __all__ = ["ACT_INFO", "ListedSet", "act_info_text", "file_name", "read_act_info"]
@@ -95,13 +95,11 @@ def act_info_text(sets: Iterable[FunctionSet]) -> str:
             "bkt_bin": f"{selected.name}_bkt.bin",
             "ctrl_bin": f"{selected.name}_ctrl.bin",
             "profile_json": f"{selected.name}.json",
-            "act": {function_of_profile(name): _selector(name) for name in selected.members},
+            "act": {
+                function_of_profile(name): variant_of_profile(name) for name in selected.members
+            },
         }
         for selected in sets
     ]
     keys = ["bkt_bin", "ctrl_bin", "profile_json"]
     return json.dumps({"pwp_file_keys": keys, "act_func_sets": entries}, indent=1) + "\n"
-
-
-def _selector(profile: str) -> int:
-    return int(profile.removeprefix(f"{function_of_profile(profile)}_").removesuffix("p"))

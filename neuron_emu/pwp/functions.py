@@ -34,11 +34,12 @@ __all__ = [
     "function_of_profile",
     "function_set",
     "profile_name",
+    "variant_of_profile",
 ]
 
 _BY_NAME = {function.name: function for function in FUNCTIONS}
 _BY_PROFILE = {name: function for function in FUNCTIONS for name in function.profiles}
-_PROFILE = re.compile(r"([A-Za-z]\w*?)_\d+p(?:_\d+mp)?", re.ASCII)
+_PROFILE = re.compile(r"([A-Za-z]\w*?)_(\d+)p(?:_\d+mp)?", re.ASCII)
 
 
 def function_named(name: str) -> Function:
@@ -65,6 +66,14 @@ def function_of_profile(profile: str) -> str:
     if match is None:
         raise InputError(f"must be the name of a profile such as exp_400p, not {profile!r}")
     return match[1]
+
+
+def variant_of_profile(profile: str) -> int:
+    """Return the number in a profile's name, which `act` of act_info.json selects it by."""
+    match = _PROFILE.fullmatch(profile)
+    if match is None:
+        raise InputError(f"must be the name of a profile such as exp_400p, not {profile!r}")
+    return int(match[2])
 
 
 @frozen

@@ -77,6 +77,13 @@ def test_layout():
     assert list(first["act"].items())[:3] == [("exp", 400), ("identity", 1), ("copy", 1)]
 
 
+def test_a_profile_of_two_passes_has_its_number():
+    """ln_4p_0mp is variant 4, as its name says."""
+    text = act_info_text([FunctionSet(0, "passes", ("ln_4p_0mp", "copy_1p"))])
+
+    assert json.loads(text)["act_func_sets"][0]["act"] == {"ln": 4, "copy": 1}
+
+
 def test_the_index_is_the_position(directory):
     """activation-tables.md 2.4: 0x23 counts in the target's own act_info.json."""
     exp = load_profile("exp").sunda_id
