@@ -26,6 +26,7 @@ class Octave:
     Attributes
     ----------
     negative, exponent: sign, and unbiased exponent (-127 holds zero and the denormals).
+    clamped: a clamp evaluates these inputs, and not the octave's sections.
     inputs: how many were compared with the exact value.
     max_ulp, at: largest distance in float32 steps, and the bits of its first input.
     sum_ulp: sum of all distances; divided by `inputs` it is the mean.
@@ -38,6 +39,7 @@ class Octave:
 
     negative: bool
     exponent: int
+    clamped: bool
     inputs: int
     max_ulp: int
     at: int
@@ -56,6 +58,7 @@ class Octave:
         return Octave(
             negative=self.negative,
             exponent=self.exponent,
+            clamped=self.clamped,
             inputs=self.inputs + other.inputs,
             max_ulp=worst.max_ulp,
             at=worst.at,
@@ -76,7 +79,8 @@ class Certificate:
     Attributes
     ----------
     table_sha256: hash of the shipped data file, header aside.
-    max_ulp, mean_ulp, at, breaks, max_jump: over the octaves that store sections.
+    max_ulp, mean_ulp, at, breaks, max_jump: over the inputs that a stored section evaluates; of a
+        table without sections over all.
     """
 
     profile: str

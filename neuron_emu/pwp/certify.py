@@ -12,7 +12,7 @@ import json
 import multiprocessing
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from neuron_emu.numerics import ulp_distance
 from neuron_emu.pwp.certificate import Certificate, Octave, table_hash
 from neuron_emu.pwp.evaluate import compile_profile
 from neuron_emu.pwp.exact import closed_form
-from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Profile
+from neuron_emu.pwp.profile import EXPONENT_BIAS, MANTISSA_BITS, Clamp, Profile
 from neuron_emu.pwp.reference import twin
 
 __all__ = ["BLOCKS", "certify", "measure"]
@@ -43,7 +43,10 @@ Words = npt.NDArray[np.uint32]
 
 
 def measure(profile: Profile, first: int, count: int) -> Octave:
-    """Measure `count` inputs from the bits `first` on, which lie in one octave of one sign."""
+    """Measure `count` inputs from the bits `first` on.
+
+    They lie in one octave of one sign, and either clamps or sections evaluate all of them.
+    """
     # The input before the first one belongs to the step into it, which may cross an edge.
     lead = 1 if first & 0x7FFFFFFF else 0
     bits = np.arange(first - lead, first + count, dtype=np.uint64).astype(np.uint32)
@@ -52,12 +55,13 @@ def measure(profile: Profile, first: int, count: int) -> Octave:
     plain = twin(profile, bits[lead:])
     differences = int(np.count_nonzero(fast[lead:].view(np.uint32) != plain))
     exponent = (first >> MANTISSA_BITS & 0xFF) - EXPONENT_BIAS
+    clamped = _is_clamped(profile, first)
     if exponent == _EXPONENT_SPECIAL - EXPONENT_BIAS:
-        return _without_error(first, exponent, 0, differences)
+        return _without_error(first, exponent, clamped, 0, differences)
     exact = compiled.evaluate(bits.view(np.float32), evaluator="exact")
     if np.array_equal(fast.view(np.uint32), exact.view(np.uint32)):
         finite = int(np.count_nonzero(np.isfinite(exact[lead:])))
-        return _without_error(first, exponent, finite, differences)
+        return _without_error(first, exponent, clamped, finite, differences)
     both = np.isfinite(fast) & np.isfinite(exact)
     same = both | (fast == exact) | (np.isnan(fast) & np.isnan(exact))
     distance = np.where(both, ulp_distance(fast, exact), 0)[lead:]
@@ -67,6 +71,7 @@ def measure(profile: Profile, first: int, count: int) -> Octave:
     return Octave(
         negative=bool(first >> 31),
         exponent=exponent,
+        clamped=clamped,
         inputs=int(both[lead:].sum()),
         max_ulp=int(distance[worst]),
         at=int(bits[lead + worst]),
@@ -80,12 +85,39 @@ def measure(profile: Profile, first: int, count: int) -> Octave:
     )
 
 
-def _without_error(first: int, exponent: int, inputs: int, differences: int) -> Octave:
+def _clamps(profile: Profile, negative: bool) -> tuple[Clamp, Clamp]:
+    """Return the low and the high clamp that inputs of a sign meet, after the fold."""
+    if profile.symmetry_en:
+        negative = profile.symmetry_opt_use_neg_region
+    if negative:
+        return profile.neg_low, profile.neg_high
+    return profile.pos_low, profile.pos_high
+
+
+def _is_clamped(profile: Profile, bits: int) -> bool:
+    low, high = _clamps(profile, bool(bits >> 31))
+    return not low.magnitude < bits & 0x7FFFFFFF < high.magnitude
+
+
+def _pieces(profile: Profile, first: int, count: int) -> Iterator[tuple[int, int]]:
+    """Cut a run of inputs of one sign where a clamp ends or begins: first input and count."""
+    sign = first & 0x80000000
+    low, high = _clamps(profile, bool(sign))
+    ends = {sign | low.magnitude + 1, sign | high.magnitude, first + count}
+    for end in sorted(end for end in ends if first < end <= first + count):
+        yield first, end - first
+        first = end
+
+
+def _without_error(
+    first: int, exponent: int, clamped: bool, inputs: int, differences: int
+) -> Octave:
     """Return the measure of inputs that are exact, or of infinities and NaNs."""
     zeros = dict.fromkeys(("max_ulp", "sum_ulp", "unbounded", "breaks", "max_jump"), 0)
     return Octave(
         negative=bool(first >> 31),
         exponent=exponent,
+        clamped=clamped,
         inputs=inputs,
         at=first,
         break_at=first,
@@ -140,13 +172,19 @@ def _block(task: tuple[Profile, int]) -> tuple[int, list[Octave]]:
     # Freed at once. From then on the GNU C library keeps what arrays up to this size give back,
     # instead of asking for cleared pages each time: without it some sweeps take twice as long.
     np.empty(_KEPT_BYTES, np.uint8)
-    merged: dict[tuple[bool, int], Octave] = {}
     start = number * BLOCK_INPUTS
-    for first in range(start, start + BLOCK_INPUTS, _CHUNK_INPUTS):
-        part = measure(profile, first, _CHUNK_INPUTS)
-        key = part.negative, part.exponent
+    chunks = range(start, start + BLOCK_INPUTS, _CHUNK_INPUTS)
+    pieces = (piece for first in chunks for piece in _pieces(profile, first, _CHUNK_INPUTS))
+    return number, _merged(measure(profile, *piece) for piece in pieces)
+
+
+def _merged(parts: Iterable[Octave]) -> list[Octave]:
+    """Put the parts of each octave together, what clamps evaluate for itself."""
+    merged: dict[tuple[bool, int, bool], Octave] = {}
+    for part in parts:
+        key = part.negative, part.exponent, part.clamped
         merged[key] = merged[key].merged(part) if key in merged else part
-    return number, list(merged.values())
+    return list(merged.values())
 
 
 def certify(
@@ -231,13 +269,8 @@ def _read_state(path: Path, identity: dict[str, str]) -> dict[int, list[Octave]]
 
 
 def _summary(name: str, profile: Profile, done: dict[int, list[Octave]]) -> Certificate:
-    merged: dict[tuple[bool, int], Octave] = {}
-    for number in sorted(done):
-        for part in done[number]:
-            key = part.negative, part.exponent
-            merged[key] = merged[key].merged(part) if key in merged else part
-    octaves = list(merged.values())
-    inside = [o for o in octaves if _is_stored(profile, o)] or octaves
+    octaves = _merged(part for number in sorted(done) for part in done[number])
+    inside = [octave for octave in octaves if not octave.clamped] or octaves
     worst = max(inside, key=lambda octave: octave.max_ulp)
     count = sum(octave.inputs for octave in inside)
     return Certificate(
@@ -259,12 +292,3 @@ def _summary(name: str, profile: Profile, done: dict[int, list[Octave]]) -> Cert
         max_jump=max(octave.max_jump for octave in inside),
         octaves=tuple(octaves),
     )
-
-
-def _is_stored(profile: Profile, octave: Octave) -> bool:
-    """Tell whether the table stores sections for this octave and sign, or for its mirror image."""
-    negative = octave.negative
-    if profile.symmetry_en:
-        negative = profile.symmetry_opt_use_neg_region
-    side = profile.neg_exponents if negative else profile.pos_exponents
-    return any(o.exponent == octave.exponent and o.sections for o in side)

@@ -103,7 +103,7 @@ def _certified(name: str, profile: Profile) -> list[str]:
     certificate = shipped_certificate(name, profile)
     if certificate is None:
         return []
-    where = " where it stores sections" if any(_sizes(profile)) else ""
+    where = " where a section evaluates it" if any(_sizes(profile)) else ""
     return [
         f"certificate of {certificate.date}: at most {certificate.max_ulp} ULP from the exact"
         f" function{where}, {certificate.mean_ulp:g} on average"
@@ -146,9 +146,10 @@ def certificate_page(certificate: Certificate) -> str:
 
     def row(octave: MeasuredOctave) -> tuple[str, ...]:
         mean = octave.sum_ulp / max(octave.inputs, 1)
-        sign = "-" if octave.negative else "+"
+        name = f"{'-' if octave.negative else '+'}2^{octave.exponent}"
+        name = f"{name} clamp" if octave.clamped else name
         numbers = (octave.max_ulp, octave.breaks, octave.max_jump, octave.unbounded)
-        return f"{sign}2^{octave.exponent}", f"{mean:.3f}", *map(str, numbers)
+        return name, f"{mean:.3f}", *map(str, numbers)
 
     header = ("octave", "mean ULP", "max ULP", "breaks", "max jump", "not finite")
     rows = (row(o) for o in certificate.octaves if o.max_ulp or o.unbounded)
@@ -156,7 +157,7 @@ def certificate_page(certificate: Certificate) -> str:
         (
             f"{certificate.profile}: {certificate.inputs} inputs,"
             f" {certificate.twin_differences} differ from the plain twin",
-            f"error in the octaves of the table: {certificate.max_ulp} ULP at {certificate.at},"
+            f"error where sections evaluate: {certificate.max_ulp} ULP at {certificate.at},"
             f" mean {certificate.mean_ulp:g}; {certificate.breaks} steps against the function,"
             f" {certificate.max_jump} ULP at a section's edge",
             _table(header, rows),
