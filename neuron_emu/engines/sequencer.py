@@ -99,8 +99,11 @@ class Wait:
         if compare is None:
             is_set = self.mode in (WaitMode.EVT_SET, WaitMode.EVT_SET_THEN_CLEAR)
             return sync.events[self.index] == is_set
-        threshold = _operand(self.mode, self.value, registers)
-        return compare(_signed(sync.semaphores[self.index]), _signed(threshold))
+        return compare(_signed(sync.semaphores[self.index]), self.threshold(registers))
+
+    def threshold(self, registers: Sequence[int]) -> int:
+        """Return the signed number that the semaphore is compared with."""
+        return _signed(_operand(self.mode, self.value, registers))
 
     def change(self) -> SyncChange | None:
         """Return what a wait that was met does: the two THEN forms of events flip their event."""
@@ -116,7 +119,7 @@ class Wait:
         if kind == "EVT":
             wanted, found = int(comparison == "SET"), sync.events[self.index]
             return f"waits for event {self.index} to be {wanted}, and it is {found}"
-        threshold = _signed(_operand(self.mode, self.value, registers))
+        threshold = self.threshold(registers)
         found = _signed(sync.semaphores[self.index])
         symbol = _COMPARE[comparison][0]
         return f"waits for semaphore {self.index} {symbol} {threshold}, and it is {found}"

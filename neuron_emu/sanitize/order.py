@@ -54,15 +54,12 @@ class Condition:
 
 def condition_of(wait: Wait, registers: Sequence[int]) -> Condition:
     """Return the condition of a wait at this moment."""
-    kind, comparison, *form = wait.mode.name.split("_")
+    kind, comparison, *_ = wait.mode.name.split("_")
     if kind == "EVT":
         wanted = int(comparison == "SET")
         return Condition("E", wait.index, lambda value: value == wanted, 0)
-    threshold = wait.value
-    if form == ["REG"]:
-        threshold = registers[wait.value % len(registers)]
     compare, direction = _COMPARE[comparison]
-    limit = _signed(threshold)
+    limit = wait.threshold(registers)
     return Condition("S", wait.index, lambda value: compare(_signed(value), limit), direction)
 
 

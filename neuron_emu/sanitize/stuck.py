@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from attrs import evolve, frozen
 
 from neuron_emu.engines.core import Problem, Read
 from neuron_emu.engines.kernels import find_kernel
-from neuron_emu.engines.sequencer import SyncState, Wait, waits_of
+from neuron_emu.engines.sequencer import (
+    SyncState,
+    Wait,
+    missing_register,
+    updates_of,
+    waits_of,
+)
 from neuron_emu.errors import InputError
 from neuron_emu.isa.codec import decode
 from neuron_emu.issue import Queue
@@ -46,19 +53,24 @@ def stuck_words(queues: Sequence[Queue], sync: SyncState) -> list[StuckWord]:
 
 
 def _records(queue: Queue) -> Iterator[tuple[int, bytes, Any]]:
+    """Decode the words from the next one on, up to one that faults because of a register."""
     """Yield the words from the next one on: index, bytes and fields."""
     first = queue.state.position
     for index in range(first, min(first + _MOST_WORDS, len(queue.stream))):
         word = queue.stream[index]
-        yield index, word, decode(word, queue.state.generation)
+        record = decode(word, queue.state.generation)
+        signals = (*waits_of(record), *updates_of(record))
+        if missing_register(signals, len(queue.state.registers)) is not None:
+            return
+        yield index, word, record
 
 
 def _unmet(queue: Queue, sync: SyncState) -> list[Wait]:
     """Return the waits that hold up the next word of a queue."""
     if queue.pending is not None:
         return []
-    _, _, record = next(_records(queue))
-    return [wait for wait in waits_of(record) if not wait.is_met(sync, queue.state.registers)]
+    waits = [wait for _, _, record in islice(_records(queue), 1) for wait in waits_of(record)]
+    return [wait for wait in waits if not wait.is_met(sync, queue.state.registers)]
 
 
 def _first_access(queue: Queue, wait: Wait, sync: SyncState) -> StuckWord | None:

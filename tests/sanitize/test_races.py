@@ -14,6 +14,7 @@ from neuron_emu import Machine, Program
 from neuron_emu.generation import MARIANA
 from neuron_emu.isa.assembly import assemble
 from neuron_emu.isa.enums import Engine, UpdateMode, WaitMode
+from neuron_emu.isa.program import Stream
 from neuron_emu.policy import Policy
 from tests.sanitize.streams import (
     ENGINES,
@@ -426,6 +427,23 @@ class TestDeadlock:
         act = (act[0], act[2])
         _, _, machine = run(Streams((dve, act)))
         assert pairs_of(machine.sanitizer.finish()) == {((0, 1), (1, 1))}
+
+    @pytest.mark.parametrize("ahead", ["", "NOP S[2]>=1\n"])
+    def test_a_word_that_faults_does_not_wait(self, ahead):
+        """A wait on a register that does not exist is looked at and not evaluated."""
+        streams = tuple(
+            Stream(engine=engine, data=assemble(text))
+            for engine, text in (
+                (Engine.ACT, "NOP S[3]>=1"),
+                (Engine.POOL, f"{ahead}NOP S[1]>=$R[1000]\nNOP"),
+            )
+        )
+        machine = Machine(sanitize=True)
+        result = machine.run(Program(streams=streams))
+
+        assert result.fault is not None
+        assert result.fault.name == ("deadlock" if ahead else "register")
+        assert machine.sanitizer.finish([]) == []
 
     def test_looking_changes_nothing(self):
         streams = Streams(((Step(writes=X),), (Step(X, Y, wait=("SEM_GE_IMM", 1), value=1),)))
