@@ -140,14 +140,8 @@ class Issuer:
     def _judged(self, queue: Queue, word: bytes) -> Issued:
         record = decode(word, self.generation)
         engine = queue.state.engine
-        if engine is Engine.DVE and word[0] in self.generation.dve_not_default - self._told:
-            self._told.add(word[0])
-            self.warn(
-                queue,
-                "table_set",
-                f"{opcode_name(word[0])} is legal on {self.generation}, but the DVE's default"
-                " microcode tables lack it",
-            )
+        if engine is Engine.DVE and word[0] in self.generation.dve_not_default:
+            self._tell_of_microcode(queue, word[0])
         findings: tuple[Finding, ...] = ()
         if not self._is_proven(queue):
             findings = findings_of_word(word, self.generation, engine, self.policy)
@@ -166,6 +160,16 @@ class Issuer:
             errors=tuple(f for f in findings if f.severity == "error"),
             kernel=kernel,
         )
+
+    def _tell_of_microcode(self, queue: Queue, opcode: int) -> None:
+        if opcode not in self._told:
+            self._told.add(opcode)
+            self.warn(
+                queue,
+                "table_set",
+                f"{opcode_name(opcode)} is legal on {self.generation}, but the DVE's default"
+                " microcode tables lack it",
+            )
 
     def _is_proven(self, queue: Queue) -> bool:
         """Tell whether the next word is known to be clean from judging its neighbours with it."""

@@ -15,7 +15,7 @@ import click
 from neuron_emu.errors import InputError
 from neuron_emu.generation import GENERATIONS, generation_named
 from neuron_emu.isa.enums import Engine
-from neuron_emu.isa.program import Stream, engine_named
+from neuron_emu.isa.program import Stream, engine_named, split_argument
 
 __all__ = [
     "ENGINE_OPTION",
@@ -24,6 +24,7 @@ __all__ = [
     "TABLES_OPTION",
     "atomic_output",
     "keep_apart",
+    "keep_files_apart",
     "warn",
     "warn_of_streams",
 ]
@@ -132,6 +133,20 @@ def keep_apart(inputs: Iterable[str], outputs: Iterable[str], directory: str | N
             if _is_same_file(path, other):
                 raise InputError(f"output must not be {what} as well", place=path)
         known.append((path, "another output"))
+
+
+def keep_files_apart(
+    programs: Iterable[str],
+    loads: Iterable[str],
+    dumps: Iterable[str],
+    trace: str | None,
+    directory: str | None,
+) -> None:
+    """Refuse outputs of a run that would replace an input or each other."""
+    inputs = [split_argument(program, Engine.DVE)[1] for program in programs]
+    inputs += [word.partition("=")[2] for word in loads]
+    outputs = [word.partition("=")[2] for word in dumps]
+    keep_apart(inputs, [path for path in (*outputs, trace) if path], directory)
 
 
 def _is_file_of(directory: str, path: str) -> bool:

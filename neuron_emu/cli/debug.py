@@ -16,7 +16,7 @@ from neuron_emu.cli.common import (
     GENERATION_OPTION,
     TABLES_OPTION,
     atomic_output,
-    keep_apart,
+    keep_files_apart,
 )
 from neuron_emu.debug import Debugger
 from neuron_emu.debug.loading import load_debugger
@@ -25,7 +25,7 @@ from neuron_emu.debug.text import text_of
 from neuron_emu.errors import InputError
 from neuron_emu.generation import Generation
 from neuron_emu.isa.enums import Engine
-from neuron_emu.isa.program import read_text, split_argument
+from neuron_emu.isa.program import read_text
 from neuron_emu.machine import MAX_STEPS
 from neuron_emu.tensor_spec import TensorSpec
 from neuron_emu.trace import json_line, text_line
@@ -87,10 +87,7 @@ def command(
         return serve(sys.stdin.buffer, sys.stdout.buffer)
     if not programs:
         raise InputError("a program must be given, for instance programs/exp.toml", place="debug")
-    inputs = [split_argument(program, engine)[1] for program in programs]
-    inputs += [word.partition("=")[2] for word in loads]
-    outputs = [word.partition("=")[2] for word in dumps]
-    keep_apart(inputs, [path for path in (*outputs, trace) if path], directory)
+    keep_files_apart(programs, loads, dumps, trace, directory)
     debugger = load_debugger(
         programs,
         generation=generation,

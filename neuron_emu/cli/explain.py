@@ -30,9 +30,12 @@ def command(topic: str, x: str | None, directory: str | None) -> None:
       neuron-emu explain EXPONENTIAL
       neuron-emu explain exp -1
     """
-    page = page_of(topic) if x is None and directory is None else None
+    page = page_of(topic)
     if page is None:
         page = function_page(topic, x, directory)
+    elif x is not None or directory is not None:
+        what = "--tables" if x is None else "X"
+        raise InputError(f"{what} goes with a function such as exp, not with {topic!r}")
     click.echo(page, nl=False)
 
 
@@ -42,10 +45,7 @@ def function_page(topic: str, x: str | None, directory: str | None = None) -> st
     from neuron_emu.pwp.library import TableLibrary
     from neuron_emu.pwp.pages import profile_page, walk_page
 
-    if page_of(topic) is not None:
-        what = "--tables" if x is None else "X"
-        raise InputError(f"{what} goes with a function such as exp, not with {topic!r}")
-    library = TableLibrary(Path(directory) if directory else None)
+    library = TableLibrary(None if directory is None else Path(directory))
     try:
         name = library.profile_name(topic)
     except InputError:

@@ -16,7 +16,7 @@ from neuron_emu.cli.common import (
     PROGRAMS,
     TABLES_OPTION,
     atomic_output,
-    keep_apart,
+    keep_files_apart,
     warn_of_streams,
 )
 from neuron_emu.errors import InputError
@@ -82,7 +82,7 @@ def command(
     Example:
       neuron-emu run --load sbuf:0+0x1000:fp32[128,8]=x.npy --dump sbuf:0+0x2000:fp32[128,8]=- e.bin
     """
-    _keep_files_apart(programs, loads, dumps, trace, engine, directory)
+    keep_files_apart(programs, loads, dumps, trace, directory)
     scenarios = _scenarios(programs, engine)
     machine = Machine(
         _generation(generation, scenarios),
@@ -186,21 +186,6 @@ def _generation(given: Generation | None, scenarios: tuple[Scenario, ...]) -> Ge
     if len(names) > 1:
         raise InputError(f"scenarios must agree on a generation, not {', '.join(sorted(names))}")
     return generation_named(names.pop()) if names else MARIANA
-
-
-def _keep_files_apart(
-    programs: tuple[str, ...],
-    loads: tuple[str, ...],
-    dumps: tuple[str, ...],
-    trace: str | None,
-    engine: Engine,
-    directory: str | None,
-) -> None:
-    """Refuse outputs that would replace an input or each other."""
-    inputs = [split_argument(program, engine)[1] for program in programs]
-    inputs += [word.partition("=")[2] for word in loads]
-    outputs = [word.partition("=")[2] for word in dumps]
-    keep_apart(inputs, [path for path in (*outputs, trace) if path], directory)
 
 
 def _checked(word: str, machine: Machine) -> tuple[TensorSpec, str]:

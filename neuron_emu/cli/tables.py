@@ -167,7 +167,7 @@ def blobs(output: str, directory: str | None, selector: str) -> None:
 
 def library_of(directory: str | None) -> TableLibrary:
     """Return the shipped tables, or those of a compiler's directory."""
-    return TableLibrary(Path(directory) if directory else None)
+    return TableLibrary(None if directory is None else Path(directory))
 
 
 def table_of(function: str, path: str | None, directory: str | None) -> tuple[str, Profile]:

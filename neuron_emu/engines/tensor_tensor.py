@@ -18,7 +18,6 @@ from neuron_emu.engines.streaming import (
     as_floats,
     converted,
     prepare_stream,
-    resolve,
     resolve_two_sources,
     typed_scalar,
 )
@@ -82,7 +81,7 @@ def float_stage(
 
 def prepare_tensor_tensor(word: TensorTensor, state: EngineState) -> PreparedStream | Problem:
     """Make TENSOR_TENSOR ready: dst = src0 op src1 in fp32, or on raw bits."""
-    found = _two_and_one(word, state)
+    found = resolve_two_sources(word, state)
     if isinstance(found, Problem):
         return found
     first, second, destination = found
@@ -108,16 +107,6 @@ def prepare_tensor_tensor(word: TensorTensor, state: EngineState) -> PreparedStr
     )
 
 
-def _two_and_one(word: TensorTensor, state: EngineState) -> list[Stored] | Problem:
-    return resolve(
-        state,
-        word.num_active_channels,
-        (word.src0, word.in_dtype.first),
-        (word.src1, word.in_dtype.second),
-        (word.dst, word.out_dtype),
-    )
-
-
 def same_width(stored: list[Stored]) -> Problem | None:
     """Return the problem of a word on raw bits whose operands differ in dtype."""
     if len({one.dtype for one in stored}) == 1:
@@ -131,7 +120,7 @@ def prepare_predicated(word: TensorTensor, state: EngineState) -> PreparedStream
 
     Elsewhere dst keeps what it holds, which still counts as written.
     """
-    found = _two_and_one(word, state)
+    found = resolve_two_sources(word, state)
     if isinstance(found, Problem):
         return found
     predicate, data, destination = found

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 from attrs import asdict, astuple, fields, frozen
 
 from neuron_emu.pwp.profile import Profile, differences
-from neuron_emu.pwp.store import encode_data, load_profile
+from neuron_emu.pwp.store import DATA_DIRECTORY, encode_data, load_profile
 
 __all__ = ["Certificate", "Octave", "shipped_certificate", "table_hash"]
-
-_DIRECTORY = Path(__file__).parent / "data"
 
 
 @frozen(kw_only=True)
@@ -78,7 +75,7 @@ class Certificate:
 
     Attributes
     ----------
-    table_sha256: hash of the shipped data file, header aside.
+    table_sha256: hash of the table's data file.
     max_ulp, mean_ulp, at, breaks, max_jump: over the inputs that a stored section evaluates; of a
         table without sections over all.
     """
@@ -119,7 +116,7 @@ def shipped_certificate(name: str, profile: Profile) -> Certificate | None:
 
     Keys that nobody reads may differ: a packed set keeps only some of them.
     """
-    path = _DIRECTORY / f"{name}.certificate.json"
+    path = DATA_DIRECTORY / f"{name}.certificate.json"
     if not path.is_file() or differences(profile, load_profile(name)):
         return None
     return Certificate.from_json(path.read_text(encoding="utf-8"))

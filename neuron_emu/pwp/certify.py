@@ -87,11 +87,14 @@ def measure(profile: Profile, first: int, count: int) -> Octave:
 
 def _clamps(profile: Profile, negative: bool) -> tuple[Clamp, Clamp]:
     """Return the low and the high clamp that inputs of a sign meet, after the fold."""
-    if profile.symmetry_en:
-        negative = profile.symmetry_opt_use_neg_region
-    if negative:
+    if _evaluates_negative(profile, negative):
         return profile.neg_low, profile.neg_high
     return profile.pos_low, profile.pos_high
+
+
+def _evaluates_negative(profile: Profile, negative: bool) -> bool:
+    """Tell whether inputs of a sign are evaluated on the negative side, after the fold."""
+    return profile.symmetry_opt_use_neg_region if profile.symmetry_en else negative
 
 
 def _is_clamped(profile: Profile, bits: int) -> bool:
@@ -142,8 +145,7 @@ def _edge_jumps(
     profile: Profile, bits: Words, fast: Floats, exact: Floats, both: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
     """Return, at the first input of each section, the table's step less the exact one's."""
-    folded = profile.symmetry_en
-    negative = bool(bits[-1] >> 31) if not folded else profile.symmetry_opt_use_neg_region
+    negative = _evaluates_negative(profile, bool(bits[-1] >> 31))
     side = profile.neg_exponents if negative else profile.pos_exponents
     biased = int(bits[-1]) >> MANTISSA_BITS & 0xFF
     octave = next((o for o in side if o.exponent + EXPONENT_BIAS == biased), None)

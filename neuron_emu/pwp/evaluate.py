@@ -171,11 +171,11 @@ class CompiledProfile:
         if values.dtype != np.float32:
             raise InputError(f"values must be float32, not {values.dtype}")
         if self.table.takes_slope:
-            result = self._parametric(_flat(values, minus), slope, values.shape)
+            flat = _flat(values, minus)
+            words = self._parametric(flat, slope, values.shape)
             if evaluator == "silicon" or (evaluator == "pwp" and nan == "profile"):
-                unordered = np.isnan(_flat(values, minus)).reshape(values.shape)
-                result.view(np.uint32)[unordered] = self.table.nan_result
-            return result
+                words[np.isnan(flat)] = self.table.nan_result
+            return words.view(np.float32).reshape(values.shape)
         if evaluator == "pwp" and nan in ("fallthrough", "profile"):
             result = self._in_blocks(self._pwp_block, values, minus, out, nan=nan)
         elif evaluator == "silicon" and fma == "off":
@@ -341,7 +341,7 @@ class CompiledProfile:
 
     def _parametric(
         self, values: Floats, slope: Floats | float | None, shape: tuple[int, ...]
-    ) -> Floats:
+    ) -> Words:
         """Parametric ReLU has no table: `x <= 0 ? slope*x : x` (pwp-model.md 5.4)."""
         if slope is None:
             raise InputError(f"{self.table.name} must be given a slope")
@@ -350,8 +350,7 @@ class CompiledProfile:
             scaled = values * slopes
         made = np.isnan(scaled) & ~np.isnan(slopes)
         bits = np.where(made, np.uint32(0x7FC00000), _or_nan(slopes, scaled))
-        chosen = np.where(values <= 0, bits, _or_nan(values, values))
-        return chosen.view(np.float32).reshape(shape)
+        return np.where(values <= 0, bits, _or_nan(values, values))
 
 
 def _or_nan(candidates: Floats, otherwise: Floats) -> Words:

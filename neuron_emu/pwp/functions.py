@@ -60,20 +60,20 @@ def function_of_profile(profile: str) -> str:
     A compiler's tables may hold functions that the catalog does not know. Raises InputError for a
     text that is no profile's name.
     """
-    if profile in _BY_PROFILE:
-        return _BY_PROFILE[profile].name
-    match = _PROFILE.fullmatch(profile)
-    if match is None:
-        raise InputError(f"must be the name of a profile such as exp_400p, not {profile!r}")
-    return match[1]
+    known = _BY_PROFILE.get(profile)
+    return _parts_of_name(profile)[1] if known is None else known.name
 
 
 def variant_of_profile(profile: str) -> int:
     """Return the number in a profile's name, which `act` of act_info.json selects it by."""
+    return int(_parts_of_name(profile)[2])
+
+
+def _parts_of_name(profile: str) -> re.Match[str]:
     match = _PROFILE.fullmatch(profile)
     if match is None:
         raise InputError(f"must be the name of a profile such as exp_400p, not {profile!r}")
-    return int(match[2])
+    return match
 
 
 @frozen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from neuron_emu.errors import InputError
 from neuron_emu.pwp.functions import function_of_profile
@@ -134,7 +134,7 @@ class _Packer:
         base_neg = self.control_starts[function] = len(self.controls)
         base_pos = base_neg + len(sides[0])
         running = self.bucket_starts[function] = len(self.buckets)
-        end = running + sum(len(octave.sections) for side in sides for octave in side)
+        end = running + sum(profile.num_stored)
         if end > 1 << BASE_BITS:
             raise InputError(
                 f"{profile_name} must fit into {1 << BASE_BITS} buckets with the functions ahead"
@@ -159,8 +159,8 @@ class _Packer:
             self.buckets.append((s.d0, s.d1, s.d2, s.d3, s.x, 0, 0, 0))
         # A function that folds stores one half; its other base points nowhere and is not used.
         base_neg = base_neg if sides[0] else base_pos
-        entry = _meta_data(profile_name, profile, base_pos, base_neg, running)
-        self.functions.append(evolve(entry, exp_offset=offset))
+        bases = (base_pos, base_neg)
+        self.functions.append(_meta_data(profile_name, profile, offset, bases, running))
 
 
 def _without_holes(profile: Profile) -> tuple[int, tuple[tuple[Octave, ...], tuple[Octave, ...]]]:
@@ -185,7 +185,7 @@ def _without_holes(profile: Profile) -> tuple[int, tuple[tuple[Octave, ...], tup
 
 
 def _meta_data(
-    profile_name: str, profile: Profile, base_pos: int, base_neg: int, clamps: int
+    profile_name: str, profile: Profile, offset: int, bases: tuple[int, int], clamps: int
 ) -> FunctionMetaData:
     return FunctionMetaData(
         func_name=profile_name,
@@ -199,13 +199,13 @@ def _meta_data(
         symmetry_opt_use_neg_region=int(profile.symmetry_opt_use_neg_region),
         symmetry_point=profile.symmetry_point,
         imm_bias=int(profile.imm_bias),
-        exp_offset=profile.exponent_offset,
+        exp_offset=offset,
         fma_const_0=profile.fma_const0,
         fma_const_1=profile.fma_const1,
         # Unique to parametric ReLU (activation-tables.md 4.2).
         fma_indirection_src_sel=2 if profile.takes_slope else 0,
-        pwl_control_base_pos=base_pos,
-        pwl_control_base_neg=base_neg,
+        pwl_control_base_pos=bases[0],
+        pwl_control_base_neg=bases[1],
         small_pos_signal_exp_threshold=profile.pos_low.sat_point,
         small_neg_signal_exp_threshold=profile.neg_low.sat_point,
         large_pos_signal_exp_threshold=profile.pos_high.sat_point,

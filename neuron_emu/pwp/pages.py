@@ -36,7 +36,7 @@ def function_table(library: TableLibrary) -> str:
     def row(name: str, published: str) -> tuple[str, ...]:
         function = function_of_profile(name)
         code = library.code_of(function)
-        ours = str(sum(_sizes(library.profile(name)))) if name in held else "none"
+        ours = str(sum(library.profile(name).num_stored)) if name in held else "none"
         return "?" if code is None else str(code), function, name, published, ours
 
     known = {
@@ -66,7 +66,7 @@ def set_table(sets: Iterable[FunctionSet], held: Sequence[str]) -> str:
 
 def profile_page(name: str, profile: Profile) -> str:
     """Return the octaves, clamps, special results and symmetry of a profile."""
-    negative, positive = _sizes(profile)
+    negative, positive = profile.num_stored
     symmetry = (
         f"fold {_yes(profile.symmetry_en)}, invert {_yes(profile.symmetry_invert_sign_opt)},"
         f" negative half stored {_yes(profile.symmetry_opt_use_neg_region)},"
@@ -90,20 +90,11 @@ def profile_page(name: str, profile: Profile) -> str:
     return "\n".join(parts)
 
 
-def _sizes(profile: Profile) -> tuple[int, int]:
-    """Return the number of stored sections, negative and positive."""
-    negative, positive = (
-        sum(len(octave.sections) for octave in side)
-        for side in (profile.neg_exponents, profile.pos_exponents)
-    )
-    return negative, positive
-
-
 def _certified(name: str, profile: Profile) -> list[str]:
     certificate = shipped_certificate(name, profile)
     if certificate is None:
         return []
-    where = " where a section evaluates it" if any(_sizes(profile)) else ""
+    where = " where a section evaluates it" if any(profile.num_stored) else ""
     return [
         f"certificate of {certificate.date}: at most {certificate.max_ulp} ULP from the exact"
         f" function{where}, {certificate.mean_ulp:g} on average"

@@ -173,7 +173,7 @@ class Profile:
 
     @lut_size.default
     def _stored(self) -> int:
-        return sum(len(octave.sections) for octave in (*self.pos_exponents, *self.neg_exponents))
+        return sum(self.num_stored)
 
     @exponent_offset.default
     def _lowest(self) -> int:
@@ -201,6 +201,15 @@ class Profile:
             yield from octave.sections
         for name in CLAMP_NAMES:
             yield self.clamp(name).section
+
+    @property
+    def num_stored(self) -> tuple[int, int]:
+        """The number of sections that the octaves store, negative and positive side."""
+        negative, positive = (
+            sum(len(octave.sections) for octave in side)
+            for side in (self.neg_exponents, self.pos_exponents)
+        )
+        return negative, positive
 
     def clamp(self, name: str) -> Clamp:
         """Return a clamp by its name in CLAMP_NAMES."""
@@ -244,6 +253,17 @@ def differences(first: Profile, second: Profile) -> tuple[str, ...]:
 
     left, right = live(first), live(second)
     return tuple(name for name in LIVE_FIELDS if left[name] != right[name])
+
+
+def check_covered(profile: Profile, subject: str = "") -> None:
+    """Refuse a profile that leaves an input without a clamp or a section; `subject` is its name."""
+    gap = uncovered_input(profile)
+    if gap is not None:
+        side = "neg_exponents" if gap >> 31 else "pos_exponents"
+        raise InputError(
+            f"{f'{subject} ' if subject else ''}{side} must have a stored section for every input"
+            f" between the clamps, but 0x{gap:08x} has none (Unhandled section in simulation)"
+        )
 
 
 def uncovered_input(profile: Profile) -> int | None:

@@ -24,8 +24,8 @@ from neuron_emu.pwp.profile import (
     Octave,
     Profile,
     Section,
+    check_covered,
     float_value,
-    uncovered_input,
 )
 
 __all__ = ["dump_profile", "parse_profile", "read_profile"]
@@ -50,18 +50,11 @@ def parse_profile(data: bytes | str, place: str = "profile") -> Profile:
         raise InputError("must hold one JSON object, the profile", place=place)
     try:
         profile = _profile(root)
+        check_covered(profile)
     except InputError as error:
         if error.place is None:
             raise InputError(error.message, place=place) from None
         raise
-    gap = uncovered_input(profile)
-    if gap is not None:
-        side = "neg_exponents" if gap >> 31 else "pos_exponents"
-        raise InputError(
-            f"{side} must have a stored section for every input between the clamps, but 0x{gap:08x}"
-            " has none (Unhandled section in simulation)",
-            place=place,
-        )
     return profile
 
 

@@ -22,10 +22,17 @@ from neuron_emu.errors import InputError
 from neuron_emu.pwp.functions import FUNCTIONS, function_named
 from neuron_emu.pwp.profile import CLAMP_NAMES, Clamp, Octave, Profile, Section
 
-__all__ = ["decode_data", "encode_data", "load_profile", "shipped_profiles", "write_data_file"]
+__all__ = [
+    "DATA_DIRECTORY",
+    "decode_data",
+    "encode_data",
+    "load_profile",
+    "shipped_profiles",
+    "write_data_file",
+]
 
 _MAGIC = b"NEUPWP1\n"
-_DIRECTORY = Path(__file__).parent / "data"
+DATA_DIRECTORY = Path(__file__).parent / "data"
 _SUFFIX = ".pwp"
 _RECORD = struct.Struct("<5I")
 _NESTED = ("pos_exponents", "neg_exponents", *CLAMP_NAMES)
@@ -37,7 +44,7 @@ def shipped_profiles() -> tuple[str, ...]:
         name
         for function in FUNCTIONS
         for name in function.profiles
-        if (_DIRECTORY / f"{name}{_SUFFIX}").is_file()
+        if (DATA_DIRECTORY / f"{name}{_SUFFIX}").is_file()
     )
 
 
@@ -49,14 +56,14 @@ def load_profile(name: str) -> Profile:
     """
     function = function_named(name)
     wanted = name if name in function.profiles else function.profiles[0]
-    path = _DIRECTORY / f"{wanted}{_SUFFIX}"
+    path = DATA_DIRECTORY / f"{wanted}{_SUFFIX}"
     if not path.is_file():
         available = ", ".join(shipped_profiles())
         raise InputError(f"there is no table for {wanted!r} yet; the tables are {available}")
     return decode_data(path.read_bytes(), path.name)
 
 
-def write_data_file(name: str, profile: Profile, directory: Path = _DIRECTORY) -> Path:
+def write_data_file(name: str, profile: Profile, directory: Path = DATA_DIRECTORY) -> Path:
     """Write the data file of a profile and return its path."""
     directory.mkdir(exist_ok=True)
     path = directory / f"{name}{_SUFFIX}"

@@ -30,7 +30,7 @@ from neuron_emu.pwp.profile import (
     Octave,
     Profile,
     Section,
-    uncovered_input,
+    check_covered,
 )
 
 __all__ = ["check_packed", "unpack_profiles"]
@@ -144,12 +144,7 @@ def check_packed(packed: PackedSet) -> None:
         raise InputError("profile_meta_data must have each func_id once")
     profiles = unpack_profiles(packed)
     for name, profile in profiles.items():
-        gap = uncovered_input(profile)
-        if gap is not None:
-            raise InputError(
-                f"{name} must have a section for every input between its clamps, but"
-                f" 0x{gap:08x} has none (Unhandled section in simulation)"
-            )
+        check_covered(profile, name)
     again = pack_set(packed.name, profiles)
     for ours, theirs in zip(again.functions, packed.functions, strict=True):
         unused = _unused(profiles[theirs.func_name])

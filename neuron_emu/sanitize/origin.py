@@ -11,15 +11,15 @@ import numpy.typing as npt
 from attrs import evolve, frozen
 
 from neuron_emu.engines.accumulator import Accumulator
-from neuron_emu.engines.core import Effects, EngineState, Operands, Prepared, Problem
+from neuron_emu.engines.core import Effects, EngineState, Operands, Prepared
 from neuron_emu.engines.kernels import Kernel
-from neuron_emu.errors import InputError
 from neuron_emu.isa.enums import DType
 from neuron_emu.isa.layout import rows_of
 from neuron_emu.isa.records import Address, Immediate, TensorPattern
 from neuron_emu.issue import Issued
 from neuron_emu.memory import Operand
 from neuron_emu.numerics import to_float32
+from neuron_emu.sanitize.trial import tried
 
 __all__ = ["Place", "station_of"]
 
@@ -55,7 +55,7 @@ def station_of(
     record = _one_element(issued.record, operands, effects, lane, element)
     if record is None or not isinstance(issued.kernel, Kernel):
         return None
-    alone = _run(issued.kernel, record, _state_of_lane(state, lane))
+    alone = tried(issued.kernel, record, _state_of_lane(state, lane))
     if alone is None:
         return None
     prepared, result = alone
@@ -133,17 +133,6 @@ def _state_of_lane(state: EngineState, lane: int) -> EngineState:
     )
 
 
-def _run(kernel: Kernel, record: Any, state: EngineState) -> tuple[Prepared, Effects] | None:
-    prepared = kernel.prepare(record, state)
-    if isinstance(prepared, Problem):
-        return None
-    try:
-        effects = prepared.execute()
-    except InputError:
-        return None
-    return None if isinstance(effects, Problem) else (prepared, effects)
-
-
 def _told_station(prepared: Prepared, effects: Effects, test: Test) -> str | None:
     """Return the first station whose own value passes the test."""
     for name, detail in prepared.stations(effects):
@@ -161,7 +150,7 @@ def _converted_or_computed(
 ) -> str:
     """Tell an output format that cannot hold the result from an operation that made it."""
     wide = _with_fp32_output(record)
-    alone = None if wide is None else _run(kernel, wide, _state_of_lane(state, lane))
+    alone = None if wide is None else tried(kernel, wide, _state_of_lane(state, lane))
     if alone is not None:
         values = to_float32(alone[1].writes[0][1], DType.FP32, state.formats)
         if not test(values).any():

@@ -9,21 +9,22 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from neuron_emu.engines.core import Problem, Read
+from neuron_emu.engines.core import Read
 from neuron_emu.engines.kernels import find_kernel
 from neuron_emu.engines.sequencer import (
     SyncState,
+    Update,
     Wait,
     missing_register,
     updates_of,
     waits_of,
 )
-from neuron_emu.errors import InputError
 from neuron_emu.isa.codec import decode
 from neuron_emu.issue import Queue
 from neuron_emu.memory import Operand
 from neuron_emu.sanitize.order import Condition, condition_of
 from neuron_emu.sanitize.report import Word
+from neuron_emu.sanitize.trial import tried
 
 __all__ = ["StuckWord", "stuck_words"]
 
@@ -59,7 +60,7 @@ def _records(queue: Queue) -> Iterator[tuple[int, bytes, Any]]:
     for index in range(first, min(first + _MOST_WORDS, len(queue.stream))):
         word = queue.stream[index]
         record = decode(word, queue.state.generation)
-        signals = (*waits_of(record), *updates_of(record))
+        signals: tuple[Wait | Update, ...] = (*waits_of(record), *updates_of(record))
         if missing_register(signals, len(queue.state.registers)) is not None:
             return
         yield index, word, record
@@ -80,15 +81,10 @@ def _first_access(queue: Queue, wait: Wait, sync: SyncState) -> StuckWord | None
     for index, data, record in _records(queue):
         conditions += [condition_of(wait, state.registers) for wait in waits_of(record)]
         kernel = find_kernel(data[0], state.engine, state.generation)
-        prepared = kernel if isinstance(kernel, Problem) else kernel.prepare(record, state)
-        if isinstance(prepared, Problem):
+        done = tried(kernel, record, state)
+        if done is None:
             return None
-        try:
-            effects = prepared.execute()
-        except InputError:
-            return None
-        if isinstance(effects, Problem):
-            return None
+        prepared, effects = done
         reads = prepared.operands().read
         if effects.writes or any(read.operand is not None for read in reads):
             why = (

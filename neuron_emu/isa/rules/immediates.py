@@ -7,24 +7,20 @@ import numpy as np
 from neuron_emu.isa.enums import AccumulatorCommand, DType, ImmediateSource
 from neuron_emu.isa.families import tensor_scalar
 from neuron_emu.isa.families.tensor_scalar import BITVEC_OPCODES
-from neuron_emu.isa.rules.addresses import start_partition
 from neuron_emu.isa.rules.core import Example, Review, Truth, rule
 from neuron_emu.isa.rules.dtypes import dtype_is_valid
 from neuron_emu.isa.rules.predicates import (
     ALIGNMENT_MASK,
-    Place,
     alignment_of,
-    channels_in_range,
     implies,
-    window_text,
 )
+from neuron_emu.isa.rules.scalars import SELECTORS, check_pointer_place, check_register_number
 from neuron_emu.isa.text import float_text
 
 __all__ = ["POINTER_OPCODES", "check_seed"]
 
 POINTER_OPCODES = frozenset((0x44, 0x54))
 """The deprecated forms whose opcode, not the selector, says pointer (dve-tensor-scalar.md 4.3)."""
-SELECTORS = frozenset(ImmediateSource)
 _WIDTH_MASKS = np.full(256, 0xFFFFFFFF, dtype=np.uint32)
 for _code in DType:
     if 0 < _code.size_bytes < 4:
@@ -73,7 +69,7 @@ def tensor_scalar_immediates_check(r: Review) -> None:
             "INSTRUCTION, POINTER or REG_PTR",
         )
         _check_pointer(r, name, selector == ImmediateSource.POINTER)
-        _check_register(r, name, selector == ImmediateSource.REG_PTR)
+        check_register_number(r, f"{name}.word", None, selector == ImmediateSource.REG_PTR)
         if r.opcode in BITVEC_OPCODES:
             _check_width(r, name, selector == ImmediateSource.INSTRUCTION)
 
@@ -81,25 +77,7 @@ def tensor_scalar_immediates_check(r: Review) -> None:
 def _check_pointer(r: Review, name: str, applies: Truth) -> None:
     if not r.any(applies):
         return
-    pointer = r[f"{name}.word"]
-    place = Place(r, pointer)
-    r.require(
-        implies(applies, place.in_memory),
-        f"{name}.word",
-        lambda: window_text(r.generation),
-        subject=f"{name} pointer",
-        actual=lambda: f"{pointer:#x}",
-        leaf="tpb_addr_active_channels",
-    )
-    start_partition(
-        r,
-        f"{name}.word",
-        place,
-        applies,
-        f"{name} pointer's start partition",
-        leaf="tpb_addr_active_channels",
-        after=channels_in_range(r),
-    )
+    check_pointer_place(r, f"{name}.word", name, applies)
     _check_alignment(r, name, applies)
 
 
@@ -119,18 +97,6 @@ def _check_alignment(r: Review, name: str, applies: Truth) -> None:
         actual=lambda: f"{pointer:#x}",
         nearest=lambda: f"{pointer - pointer % size():#x}",
         after=dtype_is_valid(r, "in_dtype") if by_dtype else True,
-    )
-
-
-def _check_register(r: Review, name: str, applies: Truth) -> None:
-    word = r[f"{name}.word"]
-    last = r.generation.num_address_registers - 1
-    r.require(
-        implies(applies, word <= last),
-        f"{name}.word",
-        f"a register from 0 to {last} with zero reserved bytes",
-        actual=lambda: f"{word:#x}",
-        leaf="is_valid_imm_reg",
     )
 
 

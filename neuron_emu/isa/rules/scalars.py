@@ -16,7 +16,13 @@ from neuron_emu.isa.rules.predicates import (
     window_text,
 )
 
-__all__ = ["SELECTORS", "check_pointer", "check_register_number", "check_scalar"]
+__all__ = [
+    "SELECTORS",
+    "check_pointer",
+    "check_pointer_place",
+    "check_register_number",
+    "check_scalar",
+]
 
 SELECTORS = frozenset(ImmediateSource)
 
@@ -27,6 +33,22 @@ def check_pointer(
     """State that a pointer to one value in each active partition is legal."""
     if not r.any(applies):
         return
+    check_pointer_place(r, path, subject, applies)
+    pointer = r[path]
+    r.require(
+        implies(applies, (pointer & ALIGNMENT_MASK[dtype]) == 0),
+        path,
+        lambda: f"a multiple of {alignment_of(dtype)}",
+        subject=f"{subject} pointer",
+        actual=lambda: f"{pointer:#x}",
+        nearest=lambda: f"{pointer - pointer % alignment_of(dtype):#x}",
+        leaf="addr_aligned_dtype",
+        after=dtype_ok,
+    )
+
+
+def check_pointer_place(r: Review, path: str, subject: str, applies: Truth) -> None:
+    """State that a pointer lies in a memory, on a partition that suits the channel count."""
     pointer = r[path]
     place = Place(r, pointer)
     r.require(
@@ -46,19 +68,10 @@ def check_pointer(
         leaf="tpb_addr_active_channels",
         after=channels_in_range(r),
     )
-    r.require(
-        implies(applies, (pointer & ALIGNMENT_MASK[dtype]) == 0),
-        path,
-        lambda: f"a multiple of {alignment_of(dtype)}",
-        subject=f"{subject} pointer",
-        actual=lambda: f"{pointer:#x}",
-        nearest=lambda: f"{pointer - pointer % alignment_of(dtype):#x}",
-        leaf="addr_aligned_dtype",
-        after=dtype_ok,
-    )
 
 
-def check_register_number(r: Review, path: str, subject: str, applies: Truth) -> None:
+def check_register_number(r: Review, path: str, subject: str | None, applies: Truth) -> None:
+    """State that a register number is below the number of address registers."""
     if not r.any(applies):
         return
     last = r.generation.num_address_registers - 1
